@@ -1,0 +1,273 @@
+"""The step loop: what the scheduler planned is computed, drawn, and told.
+
+One step, always in this order:
+
+    land compiled grammars -> plan -> batch -> mask -> forward -> draw -> apply
+
+The engine owns every sequence from `submit` to its Finished or Failed. An exception that belongs to one
+request ends that request, never the step. Knows nothing of processes or pipes (see process.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+import grammar
+from grammar import CompiledGrammar, Vocabulary
+from kernels.ops import Ops
+from prefix_cache import PrefixCache
+
+from .answer import Answer
+from .batching import ragged_batch
+from .config import EngineConfig
+from .errors import GrammarRefused, RequestFaulted, RuntimeFault
+from .grammars import GrammarShelf
+from .model import Model
+from .protocol import EngineStats, Event, Failed, Finished, GenerationRequest, PoolStats, Timings, Usage
+from .sampler import Sampled, Sampler
+from .scheduler import Limits, Row, Scheduler
+from .sequence import Sequence
+from .tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """A request in the engine: queued once its grammar, if it asks for one, is compiled."""
+
+    request: GenerationRequest
+    arrived_s: float
+    grammar: Future[CompiledGrammar] | None = None
+    sequence: Sequence | None = None
+    answer: Answer | None = None
+    first_token_s: float | None = None
+
+
+class Engine:
+    def __init__(self, config: EngineConfig, model: Model, tokenizer: Tokenizer, ops: Ops, n_blocks: int,
+                 clock: Callable[[], float]) -> None:
+        self.config = config
+        self.clock = clock
+        self._model = model
+        self._tokenizer = tokenizer
+        self._ops = ops
+        self._pool = model.new_pool(n_blocks, config.block_tokens)
+        self._cache = PrefixCache(n_blocks, config.block_tokens, clock=clock, ttl_s=config.cache_ttl_s)
+        self.context_tokens = min(config.max_context_tokens or model.config.context_tokens, n_blocks * config.block_tokens)
+        self.scheduler = Scheduler(self._cache, Limits(self.context_tokens, config.max_running, config.step_tokens,
+                                                       config.max_waiting))
+        self._sampler = Sampler(ops)
+        self._shelf = GrammarShelf(Vocabulary(tokenizer.token_bytes, eos_ids=tokenizer.eos_ids))
+        self._tasks: dict[str, Task] = {}
+        self._compiling: list[Task] = []
+        self._n_seeded = 0
+        self._totals = _Totals()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing to compute and nothing to wait for."""
+        return not self._tasks
+
+    @property
+    def waits_for_grammars_only(self) -> bool:
+        return len(self._compiling) == len(self._tasks) > 0
+
+    def submit(self, request: GenerationRequest) -> list[Event]:
+        """Take a request. What comes of it, now or later, are events of `step`; a refusal comes at once."""
+        task = Task(request, self.clock())
+        try:
+            if request.request_id in self._tasks:
+                raise RequestFaulted(f"a request with the id {request.request_id!r} is running already")
+            self.scheduler.refuse_if_too_long(request)
+            self.scheduler.refuse_if_full(len(self._compiling))
+            self._tasks[request.request_id] = task
+            if request.grammar is None:
+                self._enqueue(task)
+            else:
+                task.grammar = self._shelf.get(request.grammar)
+                self._compiling.append(task)
+        except RuntimeFault as fault:
+            return [_failed(request.request_id, fault)]
+        return []
+
+    def cancel(self, request_id: str) -> None:
+        """Forget a request; its blocks are free at once. Unknown ids are ignored: it may just have ended."""
+        task = self._tasks.get(request_id)
+        if task is not None:
+            self._remove(task)
+
+    def step(self) -> list[Event]:
+        """Advance every admitted request by one plan."""
+        events = self._land_grammars()
+        started_s = self.clock()
+        rows = self.scheduler.plan(started_s)
+        if rows:
+            events += self._compute(rows)
+            self._totals.steps += 1
+            self._totals.step_s = self.clock() - started_s
+        return events
+
+    def _land_grammars(self) -> list[Event]:
+        events: list[Event] = []
+        for task in [t for t in self._compiling if t.grammar.done()]:
+            self._compiling.remove(task)
+            error = task.grammar.exception()
+            if error is None:
+                events += self._guarded(task, lambda task=task: self._enqueue(task))
+            else:
+                events += self._fail(task, _grammar_fault(error))
+        return events
+
+    def _enqueue(self, task: Task) -> list[Event]:
+        request = task.request
+        seed = request.sampling.seed
+        if seed is None:
+            self._n_seeded += 1
+            seed = self.config.seed + self._n_seeded
+        matcher = task.grammar.result().new_state() if task.grammar else None
+        task.answer = Answer(request, seed, matcher, self._tokenizer.token_bytes, self._tokenizer.eos_ids)
+        task.sequence = self.scheduler.submit(request, task.arrived_s)
+        return []
+
+    def _compute(self, rows: list[Row]) -> list[Event]:
+        """One forward pass over the rows. If it raises, each row is tried alone: the one at fault fails alone."""
+        try:
+            drawn = self._forward(rows)
+        except Exception as error:
+            if len(rows) == 1:
+                log.exception("request %s failed in the forward pass", rows[0].sequence.request.request_id)
+                return self._fail(self._task(rows[0]), RequestFaulted(f"its forward pass failed: {error}"))
+            return [event for row in rows for event in self._compute([row])]
+        events: list[Event] = []
+        for row, sampled in zip(rows, drawn, strict=True):
+            events += self._guarded(self._task(row), lambda row=row, sampled=sampled: self._apply(row, sampled))
+        return events
+
+    def _forward(self, rows: list[Row]) -> list[Sampled | RuntimeFault | None]:
+        """What is drawn after each row; None after a row that is not the last of its prompt."""
+        batch = ragged_batch(rows, self.config.block_tokens, self._model.device)
+        drawing = [row for row in rows if row.draws]
+        masks = self._masks(drawing)
+        with torch.inference_mode():
+            logits = self._model.forward(batch, self._pool)
+            answers = [self._task(row).answer for row in drawing]
+            drawn = iter(self._sampler.draw(logits, [a.sampling_row() for a in answers], masks) if drawing else ())
+        return [next(drawn) if row.draws else None for row in rows]
+
+    def _masks(self, rows: list[Row]) -> torch.Tensor | None:
+        """The rows' masks, [rows, words]; None where no row has a grammar."""
+        matchers = [self._task(row).answer.matcher for row in rows]
+        if not any(matchers):
+            return None
+        masks = np.full((len(rows), (self._tokenizer.vocabulary_size + 31) // 32), 0xFFFFFFFF, dtype=np.uint32)
+        for row, matcher in zip(masks, matchers, strict=True):
+            if matcher is not None:
+                matcher.fill_mask(row)
+        return torch.from_numpy(masks.view(np.int32)).to(self._model.device)
+
+    def _apply(self, row: Row, sampled: Sampled | RuntimeFault | None) -> list[Event]:
+        if isinstance(sampled, RuntimeFault):
+            raise sampled
+        task, sequence = self._task(row), row.sequence
+        if sampled is None:
+            self._advance(row, None)
+            return []
+        delta = task.answer.take(sampled)
+        self._advance(row, sampled.token_id)
+        if task.first_token_s is None:
+            task.first_token_s = self.clock() - task.arrived_s
+        if task.answer.reason is None and len(sequence.tokens) >= self.context_tokens:
+            task.answer.reason = "length"
+        return [delta, *self._finished(task)] if task.answer.reason else [delta]
+
+    def _advance(self, row: Row, drawn: int | None) -> None:
+        sequence, totals = row.sequence, self._totals
+        if sequence.high_water == sequence.cached_tokens:        # its first row
+            totals.prompt_tokens += sequence.n_prompt
+            totals.cached_tokens += sequence.cached_tokens
+        recomputed = sequence.recomputed_tokens
+        self.scheduler.advance(row, drawn)
+        totals.recomputed_tokens += sequence.recomputed_tokens - recomputed
+        totals.generated_tokens += drawn is not None
+
+    def _finished(self, task: Task) -> list[Event]:
+        sequence, answer = task.sequence, task.answer
+        self._remove(task)
+        held = answer.close()
+        usage = Usage(sequence.n_prompt, sequence.cached_tokens, sequence.n_prompt - sequence.cached_tokens,
+                      sequence.n_generated, sequence.recomputed_tokens)
+        timings = Timings(sequence.planned_s - task.arrived_s, task.first_token_s, self.clock() - task.arrived_s)
+        return [*([held] if held else ()), Finished(task.request.request_id, answer.reason, usage, timings)]
+
+    def _guarded(self, task: Task, work: Callable[[], list[Event]]) -> list[Event]:
+        """Do one request's work; whatever it raises is that request's end alone."""
+        try:
+            return work()
+        except RuntimeFault as fault:
+            return self._fail(task, fault)
+        except Exception as error:
+            log.exception("request %s failed", task.request.request_id)
+            return self._fail(task, RequestFaulted(f"{type(error).__name__}: {error}"))
+
+    def _fail(self, task: Task, fault: RuntimeFault) -> list[Event]:
+        self._remove(task)
+        return [_failed(task.request.request_id, fault)]
+
+    def _remove(self, task: Task) -> None:
+        self._tasks.pop(task.request.request_id, None)
+        if task in self._compiling:
+            self._compiling.remove(task)
+        if task.sequence is not None:
+            self.scheduler.finish(task.sequence)
+
+    def _task(self, row: Row) -> Task:
+        return self._tasks[row.sequence.request.request_id]
+
+    def stats(self) -> EngineStats:
+        totals, cache = self._totals, self._cache.stats()
+        pool = PoolStats("device", cache.blocks_total, cache.blocks_free, cache.blocks_cached, cache.blocks_used,
+                         self.config.block_tokens, self._pool[:, :, 0].numel() * self._pool.element_size())
+        return EngineStats(
+            running=len(self.scheduler.running), waiting=len(self.scheduler.waiting) + len(self._compiling),
+            steps=totals.steps, prompt_tokens=totals.prompt_tokens, cached_tokens=totals.cached_tokens,
+            computed_tokens=totals.prompt_tokens - totals.cached_tokens, generated_tokens=totals.generated_tokens,
+            recomputed_tokens=totals.recomputed_tokens, preemptions=self.scheduler.preemptions,
+            evicted_blocks=cache.evicted_pressure, expired_blocks=cache.evicted_expired, step_s=totals.step_s, pools=(pool,))
+
+    def check(self) -> None:
+        """Raises AssertionError on a broken invariant of the cache or the books. For tests and diagnosis."""
+        self._cache.check()
+        assert all(s.lease is None and not s.blocks for s in self.scheduler.waiting), "a waiting sequence holds blocks"
+        assert all(s.lease is not None for s in self.scheduler.running), "a running sequence holds no lease"
+
+    def expire(self) -> None:
+        """Free blocks past their time. Cheap when there are none; call it now and then when idle."""
+        self._cache.expire()
+
+
+@dataclass(slots=True)
+class _Totals:
+    steps: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    generated_tokens: int = 0
+    recomputed_tokens: int = 0
+    step_s: float = 0.0
+
+
+def _failed(request_id: str, fault: RuntimeFault) -> Failed:
+    return Failed(request_id, fault.code, str(fault), fault.param)
+
+
+def _grammar_fault(error: BaseException) -> RuntimeFault:
+    if isinstance(error, grammar.SchemaError):
+        return GrammarRefused(str(error))
+    log.error("compiling a grammar failed", exc_info=error)
+    return GrammarRefused(f"the grammar could not be compiled: {type(error).__name__}: {error}")

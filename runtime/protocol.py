@@ -1,0 +1,193 @@
+"""What the gateway says to the engine and what the engine answers.
+
+Both processes import this module and nothing else of each other. Every message is a plain, immutable
+value: text, numbers, tuples and bytes, so that it can cross a pipe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+FinishReason = Literal["stop", "length"]
+GrammarKind = Literal["json_schema", "json_object", "regex", "choice"]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How the next token is chosen. The defaults leave the model's distribution as it is."""
+
+    max_tokens: int
+    temperature: float = 1.0           # 0: the likeliest token
+    top_p: float = 1.0                 # in (0, 1]
+    top_k: int = 0                     # 0: all
+    min_p: float = 0.0                 # in [0, 1]: share of the likeliest token's probability
+    seed: int | None = None            # None: the engine draws one
+    stop: tuple[str, ...] = ()         # the text ends before the first of these
+    stop_token_ids: tuple[int, ...] = ()
+    ignore_eos: bool = False
+    min_tokens: int = 0                # end of sequence is not allowed before so many tokens
+    presence_penalty: float = 0.0      # subtracted once from the logit of each token already generated
+    frequency_penalty: float = 0.0     # subtracted for each time that it was generated
+    repetition_penalty: float = 1.0    # divides positive logits of tokens in prompt or answer, multiplies negative ones
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    logprobs: int | None = None        # None: none; k >= 0: the chosen token's, and the k likeliest beside it
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarSpec:
+    """What the answer must look like, as text: compiled in the engine, where the vocabulary is."""
+
+    kind: GrammarKind
+    source: str                        # a JSON schema; a regex; choices as a JSON array of strings; "" for json_object
+    whitespace: Literal["compact", "bounded"] = "compact"
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """One sequence to generate. The same for every wire protocol."""
+
+    request_id: str
+    prompt_tokens: tuple[int, ...]
+    sampling: SamplingParams
+    cache_domain: bytes                # derived from the tenant by the gateway, never taken from the caller
+    grammar: GrammarSpec | None = None
+    ttl_s: float | None = None         # how long its blocks stay reachable after their last use; None: the engine's default
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    request: GenerationRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """Finish nothing more; leave the loop."""
+
+
+Command = Submit | Cancel | Shutdown
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    token_id: int
+    token: bytes
+    logprob: float
+    top: tuple[tuple[int, bytes, float], ...] = ()   # (id, bytes, logprob), likeliest first
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The ledger's entry of one sequence.
+
+    prompt_tokens == cached_tokens + computed_tokens; what the sequence computed a second time after a
+    preemption counts in recomputed_tokens and nowhere else.
+    """
+
+    prompt_tokens: int
+    cached_tokens: int                 # read from blocks that another request had put there
+    computed_tokens: int
+    completion_tokens: int
+    recomputed_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Seconds on the engine's clock, from the moment the engine took the request."""
+
+    queue_s: float                     # until its first chunk was planned
+    first_token_s: float
+    total_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """New text of a sequence. `text` is valid UTF-8 and never the beginning of a stop string."""
+
+    request_id: str
+    text: str
+    token_ids: tuple[int, ...]         # sampled since the last delta; may be more or less than `text` shows
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    request_id: str
+    reason: FinishReason
+    usage: Usage
+    timings: Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The request ended without an answer. `code` is one of runtime.errors' codes."""
+
+    request_id: str
+    code: str
+    message: str
+    param: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStats:
+    """One tier's blocks: total == free + cached + used. Used: held by a running sequence."""
+
+    tier: str
+    blocks_total: int
+    blocks_free: int
+    blocks_cached: int
+    blocks_used: int
+    block_tokens: int
+    block_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """What the engine counts since its start, and what it holds now."""
+
+    running: int = 0
+    waiting: int = 0
+    steps: int = 0
+    prompt_tokens: int = 0             # of requests admitted so far
+    cached_tokens: int = 0
+    computed_tokens: int = 0
+    generated_tokens: int = 0
+    recomputed_tokens: int = 0
+    preemptions: int = 0
+    evicted_blocks: int = 0
+    expired_blocks: int = 0
+    step_s: float = 0.0                # the last step's length
+    pools: tuple[PoolStats, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What the gateway must know of the model that the engine has loaded."""
+
+    name: str
+    context_tokens: int
+    vocabulary_size: int
+    kernels: str                       # "native" or "reference"
+    device: str
+    load_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    model: ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class StartFailed:
+    """The engine can't serve: an unreadable model, too little memory. No restart helps."""
+
+    code: str
+    message: str
+
+
+Event = Delta | Finished | Failed | EngineStats | Ready | StartFailed
