@@ -1,0 +1,43 @@
+"""GET /health, /health/live, /health/ready, /version and /metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from gateway import __version__, metrics
+from gateway.admission import authorise
+from gateway.api.services import services_of
+from gateway.errors import RETRY_AFTER_S
+
+router = APIRouter(tags=["operation"])
+
+
+@router.get("/health/live", summary="Whether the gateway answers")
+async def live() -> dict[str, str]:
+    return {"status": "live"}
+
+
+@router.get("/health/ready", summary="Whether the engine takes requests (503 while it does not)")
+@router.get("/health", summary="As /health/ready")
+async def ready(request: Request) -> JSONResponse:
+    engine = services_of(request).engine
+    told = {"status": engine.state, "model": engine.model.name if engine.model else None}
+    if engine.state == "ready":
+        return JSONResponse(told)
+    return JSONResponse(told, status_code=503, headers={"retry-after": str(RETRY_AFTER_S)})
+
+
+@router.get("/version", summary="The gateway's version")
+async def version() -> dict[str, Any]:
+    return {"name": "turnstile", "version": __version__}
+
+
+@router.get("/metrics", summary="Numbers for Prometheus", dependencies=[Depends(authorise)])
+async def prometheus(request: Request) -> PlainTextResponse:
+    services = services_of(request)
+    engine = services.engine
+    text = metrics.render(services.ledger.snapshot(), engine.stats, engine.state, engine.model, __version__)
+    return PlainTextResponse(text, media_type=metrics.CONTENT_TYPE)
