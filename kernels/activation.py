@@ -27,7 +27,7 @@ def swiglu_native(library: ctypes.CDLL) -> Callable[[Tensor], Tensor]:
         _check(gate_up)
         gate_up = gate_up.contiguous()
         n, ff = gate_up.shape[0], gate_up.shape[1] // 2
-        out = torch.empty((n, ff), dtype=torch.float32)
+        out = torch.empty(n, ff, dtype=torch.float32)
         run(gate_up.data_ptr(), n, ff, out.data_ptr())
         return out
 

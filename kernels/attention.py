@@ -67,12 +67,12 @@ def paged_attention_native(library: ctypes.CDLL) -> Callable[[Tensor, Tensor, Ra
         _check(q, layer_kv, batch, scale)
         n, heads, d = q.shape
         stride, head_stride, inner = q.stride()
-        starts, contexts, tables = batch.query_starts, batch.context_lens, batch.block_tables
+        starts, contexts, tables = batch.query_starts.contiguous(), batch.context_lens.contiguous(), batch.block_tables
         if head_stride != d or inner != 1 or not (layer_kv.is_contiguous() and tables.is_contiguous()):
             raise ValueError("paged_attention: the heads of one token must lie side by side, pool and block tables without gaps")
         _, blocks, kv_heads, block_tokens, _ = layer_kv.shape
         rows, columns = tables.shape
-        out = torch.empty((n, heads * d), dtype=torch.float32)
+        out = torch.empty(n, heads * d, dtype=torch.float32)
         shape = _Shape(n, heads, kv_heads, d, block_tokens, blocks, rows, columns, stride)
         wrong = run(
             q.data_ptr(), layer_kv.data_ptr(), out.data_ptr(),

@@ -36,7 +36,7 @@ def linear_native(library: ctypes.CDLL) -> Callable[[Tensor, PackedWeight], Tens
             x = x.contiguous()
             stride = columns
         n = x.shape[0]
-        y = empty((n, rows), dtype=float32)
+        y = empty(n, rows, dtype=float32)
         run(x.data_ptr(), stride, n, weight.address, y.data_ptr())
         return y
 
@@ -62,7 +62,7 @@ def embed_native(library: ctypes.CDLL) -> Callable[[Tensor, PackedWeight], Tenso
         if tokens.dim() != 1 or tokens.dtype != torch.int64:
             raise ValueError(f"embed: tokens must be [n] int64, not {tuple(tokens.shape)} {tokens.dtype}")
         tokens = tokens.contiguous()
-        y = torch.empty((tokens.shape[0], weight.shape[1]), dtype=torch.float32)
+        y = torch.empty(tokens.shape[0], weight.shape[1], dtype=torch.float32)
         if run(tokens.data_ptr(), tokens.shape[0], weight.address, y.data_ptr()):
             raise _no_row(tokens, weight)
         return y

@@ -34,9 +34,9 @@ def rms_norm_native(library: ctypes.CDLL) -> Callable[[Tensor, Tensor, float], T
 
     def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
         _check(x, x, weight)
-        x = x.contiguous()
+        x, weight = x.contiguous(), weight.contiguous()
         n, d = x.shape
-        out = torch.empty((n, d), dtype=torch.float32)
+        out = torch.empty_like(x)
         run(x.data_ptr(), None, weight.data_ptr(), eps, n, d, None, out.data_ptr())
         return out
 
@@ -56,9 +56,9 @@ def add_rms_norm_native(library: ctypes.CDLL) -> Callable[[Tensor, Tensor, Tenso
 
     def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
         _check(x, residual, weight)
-        x, residual = x.contiguous(), residual.contiguous()
+        x, residual, weight = x.contiguous(), residual.contiguous(), weight.contiguous()
         n, d = x.shape
-        out, total = torch.empty((n, d), dtype=torch.float32), torch.empty((n, d), dtype=torch.float32)
+        out, total = torch.empty_like(x), torch.empty_like(x)
         run(x.data_ptr(), residual.data_ptr(), weight.data_ptr(), eps, n, d, total.data_ptr(), out.data_ptr())
         return out, total
 
@@ -66,7 +66,9 @@ def add_rms_norm_native(library: ctypes.CDLL) -> Callable[[Tensor, Tensor, Tenso
 
 
 def _check(x: Tensor, residual: Tensor, weight: Tensor) -> None:
-    if x.dim() != 2 or residual.shape != x.shape or weight.shape != x.shape[1:] or x.dtype != weight.dtype:
+    shape = x.shape
+    same_shapes = len(shape) == 2 and residual.shape == shape and weight.shape == shape[1:]
+    if not same_shapes or not x.dtype == residual.dtype == weight.dtype == torch.float32:
         raise ValueError(
             f"rms_norm: x {tuple(x.shape)} {x.dtype}, residual {tuple(residual.shape)} and weight {tuple(weight.shape)} "
             f"{weight.dtype} do not fit; needed [n, d], [n, d] and [d], all float32"

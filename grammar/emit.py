@@ -1,0 +1,304 @@
+"""From normal form to the machine: one rule for each shape, one call list for each key.
+
+What a rule looks like, in the operations of `kernels.pushdown`:
+
+- text: `"` then the states of its automaton. Without patterns that is one state, and both lengths are registers.
+- array: `[`, an item, then TAKE at every comma, and DONE at the bracket. The registers count what comes after the first item.
+- object: all names are one trie, read character by character. Register a is the first property that may still come, b the next
+  required one; KEY at a name's closing quote moves both. Names of no property leave the trie for the state `other`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from grammar import automata, numbers
+from grammar.automata import Dfa
+from grammar.budget import Budget
+from grammar.charset import ALL, complement
+from grammar.document import Key
+from grammar.errors import GrammarTooLarge
+from grammar.normal import NormalForm
+from grammar.shapes import Array, Boolean, Null, Number, NumberSet, Object, Shape, String, StringSet
+from grammar.tables import Call, Edge, TableBuilder
+from kernels.pushdown import (
+    ALL_REQUIRED,
+    ALL_SEEN,
+    ALWAYS,
+    ANY_UNSEEN,
+    CLOSE,
+    DONE,
+    JSON_STRING,
+    KEY,
+    KEY_IN,
+    POP,
+    RAW,
+    TAKE,
+    TEXT,
+    UNBOUNDED,
+    UNSEEN,
+    Tables,
+)
+
+MOST_UNORDERED = 62   # properties of an object whose keys may come in any order: bits of a register
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How answers are written: `spaces` allows the bounded whitespace, `ordered` fixes the order of properties."""
+
+    spaces: bool = True
+    ordered: bool = True
+
+
+def emit_text(dfa: Dfa, budget: Budget) -> Tables:
+    """The machine of plain texts."""
+    builder = TableBuilder(budget)
+    return builder.build(builder.text(dfa, TEXT))
+
+
+def emit_json(form: NormalForm, style: Style, budget: Budget) -> Tables:
+    """The machine of JSON texts in a normal form."""
+    return _Emitter(form, style, budget).emit()
+
+
+class _Emitter:
+    def __init__(self, form: NormalForm, style: Style, budget: Budget) -> None:
+        self._form, self._style, self._budget = form, style, budget
+        self._tables = TableBuilder(budget)
+        self._lists: dict[Key, int] = {}
+        self._queue: list[Key] = []
+        self._rules: dict[object, int] = {}
+
+    def emit(self) -> Tables:
+        root = self._tables.state(calls=self._calls(self._form.root), then=self._tables.state(final=True))
+        for key in self._queue:     # grows meanwhile
+            self._tables.fill_list(self._lists[key], [call for shape in self._form.shapes[key] for call in self._rule(shape)])
+        return self._tables.build(root)
+
+    def _calls(self, key: Key) -> int:
+        """The call list of a key; it is filled when its turn comes."""
+        if key not in self._lists:
+            self._lists[key] = self._tables.reserve_list()
+            self._queue.append(key)
+        return self._lists[key]
+
+    def _rule(self, shape: Shape) -> list[Call]:
+        match shape:
+            case Null():
+                return [(self._once("null", lambda: self._tables.literal("null")), 0, 0)]
+            case Boolean(values):
+                words = [w for w, value in (("true", True), ("false", False)) if value in values]
+                return [(self._once(w, lambda w=w: self._tables.literal(w)), 0, 0) for w in words]
+            case Number() | NumberSet():
+                return [(self._once(shape, lambda: self._number(shape)), 0, 0)]
+            case StringSet(values):
+                return [(self._once(shape, lambda: self._quoted(self._tables.text(automata.from_words(values), JSON_STRING))), 0,
+                         0)]
+            case String():
+                return [self._string(shape)]
+            case Array(prefix, items, least, most):
+                start = self._once((prefix, items, least == 0, most == 0), lambda: self._array(shape))
+                return [(start, max(least - 1, 0), UNBOUNDED if most is None else most - 1)]
+            case Object():
+                return [self._object(shape)]
+
+    def _once(self, identity: object, build: Callable[[], int]) -> int:
+        if identity not in self._rules:
+            self._rules[identity] = build()
+        return self._rules[identity]
+
+    # --- scalars
+
+    def _number(self, shape: Number | NumberSet) -> int:
+        if isinstance(shape, NumberSet):
+            dfa = automata.from_words(sorted(text for value in shape.values for text in numbers.literal_texts(value)))
+        elif shape.multiple is not None:
+            dfa = numbers.multiples_automaton(shape.bounds, shape.multiple, self._budget)
+        else:
+            dfa = numbers.number_automaton(shape.bounds, shape.integer)
+        assert dfa is not None, "a number without a text was pruned"
+        return self._tables.text(dfa, RAW)
+
+    def _quoted(self, body: int) -> int:
+        return self._tables.state(edges=[(0x22, 0x22, body, ALWAYS, 0, 0)])
+
+    def _string(self, shape: String) -> Call:
+        most = UNBOUNDED if shape.most is None else shape.most
+        if not shape.patterns and not shape.formats:
+            return self._once("string", self._plain_string), shape.least, most
+        bounded = shape.most is not None
+        dfa = self._form.texts.of(shape)
+        assert dfa is not None, "a string without a value was pruned"
+        start = self._once(("text", id(dfa), bounded), lambda: self._quoted(self._tables.text(dfa, JSON_STRING, bounded=bounded)))
+        return start, 0, most
+
+    def _plain_string(self) -> int:
+        body = self._tables.state(JSON_STRING, counted=True)
+        self._tables.set_edges(body, [*((low, high, body, TAKE, 0, 0) for low, high in ALL), (CLOSE, CLOSE, POP, DONE, 0, 0)])
+        return self._tables.state(counted=True, edges=[(0x22, 0x22, body, ALWAYS, 0, 0)])
+
+    # --- arrays
+
+    def _array(self, shape: Array) -> int:
+        tables, spaces = self._tables, self._style.spaces
+        keys = [*shape.prefix, *([shape.items] if shape.items != self._form.nothing else [])]
+        close = ord("]")
+        first = tables.state(space=spaces, counted=True, edges=[(close, close, POP, ALWAYS, 0, 0)] if shape.least == 0 else ())
+        before = first
+        after: int | None = None
+        for n, key in enumerate(keys if shape.most != 0 else []):
+            after = tables.state(space=spaces, counted=True)
+            tables.set_calls(before, self._calls(key), after)
+            last = n + 1 == len(keys)
+            repeats = last and shape.items != self._form.nothing
+            following = None
+            if repeats and n > 0:
+                following = before
+            elif repeats:
+                following = tables.state(space=spaces, counted=True, calls=self._calls(key), then=after)
+            elif not last:
+                following = tables.state(space=spaces, counted=True)
+            edges: list[Edge] = [(close, close, POP, DONE, 0, 0)]
+            if following is not None:
+                edges.append((ord(","), ord(","), following, TAKE, 0, 0))
+                before = following
+            tables.set_edges(after, edges)
+        return tables.state(counted=True, edges=[(ord("["), ord("["), first, ALWAYS, 0, 0)])
+
+    # --- objects
+
+    def _object(self, shape: Object) -> Call:
+        if self._style.ordered:
+            keys: _Keys = _OrderedKeys(shape, self._form, self._tables)
+        else:
+            keys = _UnorderedKeys(shape, self._form)
+        start = self._once(shape, lambda: self._members(keys))
+        return start, *keys.registers
+
+    def _members(self, keys: _Keys) -> int:
+        tables, spaces = self._tables, self._style.spaces
+        brace, comma, quote = ord("}"), ord(","), 0x22
+        first, after, behind_comma = (tables.state(space=spaces) for _ in range(3))
+        names = self._names(keys, after)
+        end: Edge = (brace, brace, POP, *keys.may_end)
+        more = keys.may_go_on
+        opening = [(quote, quote, names, *more)] if more is not None else []
+        tables.set_edges(first, [end, *opening])
+        tables.set_edges(behind_comma, opening)
+        tables.set_edges(after, [end, *([(comma, comma, behind_comma, *more)] if more is not None else [])])
+        return tables.state(edges=[(ord("{"), ord("{"), first, ALWAYS, 0, 0)])
+
+    def _names(self, keys: _Keys, after: int) -> int:
+        """The trie of the property names, and with additional properties all other names; returns its root."""
+        trie = automata.from_words([*keys.names, *keys.forbidden])
+        below, ends = _paths(trie, keys.names)
+        states = [self._tables.state(JSON_STRING) for _ in trie.edges]
+        other = other_value = None
+        if keys.additional is not None:
+            other_value = self._value(keys.additional, after)
+            other = self._tables.state(JSON_STRING)
+            self._tables.set_edges(other, [*((low, high, other, ALWAYS, 0, 0) for low, high in ALL),
+                                           (CLOSE, CLOSE, other_value, ALWAYS, 0, 0)])
+        for state, out in enumerate(trie.edges):
+            edges: list[Edge] = []
+            for low, high, target in out:
+                guarded = other is None and below[target] != below[state]
+                edges.append((low, high, states[target], *(keys.guard(below[target]) if guarded else (ALWAYS, 0, 0))))
+            if other is not None:
+                gaps = complement(tuple((low, high) for low, high, _ in out))
+                edges += [(low, high, other, ALWAYS, 0, 0) for low, high in gaps]
+            if state in ends:
+                name = ends[state]
+                edges.append((CLOSE, CLOSE, self._value(keys.schemas[name], after), *keys.take(name)))
+            elif other_value is not None and not trie.accepting[state]:
+                edges.append((CLOSE, CLOSE, other_value, ALWAYS, 0, 0))
+            self._tables.set_edges(states[state], edges)
+        return states[0]
+
+    def _value(self, key: Key, after: int) -> int:
+        """A colon and a value of `key`."""
+        spaces = self._style.spaces
+        value = self._tables.state(space=spaces, calls=self._calls(key), then=after)
+        return self._tables.state(space=spaces, edges=[(ord(":"), ord(":"), value, ALWAYS, 0, 0)])
+
+
+def _paths(trie: Dfa, names: tuple[str, ...]) -> tuple[list[list[int]], dict[int, int]]:
+    """For each state of the trie the names (by number, in order) whose path goes through it; and the names that end in a state."""
+    through: list[list[int]] = [[] for _ in trie.edges]
+    ends = {}
+    for number, name in enumerate(names):
+        state = 0
+        through[state].append(number)
+        for char in name:
+            state = next(target for low, _, target in trie.edges[state] if low == ord(char))
+            through[state].append(number)
+        ends[state] = number
+    return through, ends
+
+
+class _Keys:
+    """The names of an object and how the registers keep track of them."""
+
+    def __init__(self, shape: Object, form: NormalForm) -> None:
+        own = dict(shape.properties)
+        own.update((name, shape.additional) for name in shape.required if name not in own)
+        self.schemas = {n: key for n, key in enumerate(key for key in own.values() if key != form.nothing)}
+        self.names = tuple(name for name, key in own.items() if key != form.nothing)
+        self.additional = None if shape.additional == form.nothing else shape.additional
+        self.forbidden = tuple(name for name, key in own.items() if key == form.nothing) if self.additional is not None else ()
+        needed = set(shape.required)
+        self.required = {n for n, name in enumerate(self.names) if name in needed}
+
+    registers: tuple[int, int]
+    may_end: tuple[int, int, int]
+    may_go_on: tuple[int, int, int] | None
+
+    def guard(self, names: list[int]) -> tuple[int, int, int]:
+        raise NotImplementedError
+
+    def take(self, name: int) -> tuple[int, int, int]:
+        raise NotImplementedError
+
+
+class _OrderedKeys(_Keys):
+    """Properties in the order of the schema."""
+
+    def __init__(self, shape: Object, form: NormalForm, tables: TableBuilder) -> None:
+        super().__init__(shape, form)
+        self._tables = tables
+        self._next = [UNBOUNDED] * (len(self.names) + 1)
+        for n in range(len(self.names) - 1, -1, -1):
+            self._next[n] = n if n in self.required else self._next[n + 1]
+        self.registers = 0, self._next[0]
+        self.may_end = ALL_REQUIRED, 0, 0
+        self.may_go_on = (ALWAYS, 0, 0) if self.additional is not None else self.guard(list(range(len(self.names))))
+
+    def guard(self, names: list[int]) -> tuple[int, int, int]:
+        return KEY_IN, *self._tables.key_range(names)
+
+    def take(self, name: int) -> tuple[int, int, int]:
+        return KEY, name, self._next[name + 1]
+
+
+class _UnorderedKeys(_Keys):
+    """Properties in any order, each at most once."""
+
+    def __init__(self, shape: Object, form: NormalForm) -> None:
+        super().__init__(shape, form)
+        if len(self.names) > MOST_UNORDERED:
+            raise GrammarTooLarge("properties of an object in any order", MOST_UNORDERED, len(self.names), keyword="properties")
+        self.registers = 0, 0
+        self.may_end = ALL_SEEN, _bits(self.required), 0
+        self.may_go_on = (ALWAYS, 0, 0) if self.additional is not None else self.guard(list(range(len(self.names))))
+
+    def guard(self, names: list[int]) -> tuple[int, int, int]:
+        return ANY_UNSEEN, _bits(names), 0
+
+    def take(self, name: int) -> tuple[int, int, int]:
+        return UNSEEN, name, 0
+
+
+def _bits(names: Iterable[int]) -> int:
+    return sum(1 << name for name in names)

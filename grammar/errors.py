@@ -1,0 +1,32 @@
+"""What can be wrong with a schema or a regex.
+
+    SchemaError            it is malformed, unsatisfiable, or uses what is not supported
+      GrammarTooLarge      it is well-formed, but a budget of the compiler does not cover it
+"""
+
+from __future__ import annotations
+
+
+class SchemaError(ValueError):
+    """Says what is wrong, by which keyword and where.
+
+    `pointer` is a JSON pointer into the schema ("" is its root); `keyword` is None where no single keyword is to blame.
+    """
+
+    def __init__(self, reason: str, *, keyword: str | None = None, pointer: str = "") -> None:
+        self.reason, self.keyword, self.pointer = reason, keyword, pointer
+        place = f"at {pointer or 'the root'}"
+        super().__init__(f"{place}, keyword {keyword!r}: {reason}" if keyword else f"{place}: {reason}")
+
+
+class GrammarTooLarge(SchemaError):
+    """A limit of `grammar.budget.Limits` was exceeded: `limit` is its name, `allowed` its value, `needed` at least what it takes."""
+
+    def __init__(self, limit: str, allowed: int, needed: int, *, keyword: str | None = None, pointer: str = "") -> None:
+        self.limit, self.allowed, self.needed = limit, allowed, needed
+        words = limit.replace("_", " ")
+        super().__init__(f"too large: needs at least {needed} {words}, the limit is {allowed}", keyword=keyword, pointer=pointer)
+
+
+class PatternError(ValueError):
+    """A regex is invalid or uses a construct that is not supported. The caller knows where it stands."""
