@@ -28,7 +28,7 @@ class Progress:
         now = self._clock()
         self._shown = min(done_bytes, self._total)
         share = self._shown / self._total
-        speed = self._shown / max(now - self._started, 1e-6)
+        speed = self._shown / max(now - self._started, 0.1)
         text = f"{100 * share:3.0f} %  {megabytes(self._shown)} of {megabytes(self._total)}  {megabytes(speed)}/s"
         if self._moving:
             filled = int(share * BAR_CELLS)

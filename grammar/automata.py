@@ -61,9 +61,8 @@ def trimmed(edges: list[Edges], accepting: list[bool]) -> Dfa | None:
         return None
     if all(alive):
         return Dfa(edges, accepting)
-    number, kept = {}, [state for state, lives in enumerate(alive) if lives]
-    for state in kept:
-        number[state] = len(number)
+    kept = [state for state, lives in enumerate(alive) if lives]
+    number = {state: n for n, state in enumerate(kept)}
     return Dfa([[(first, last, number[t]) for first, last, t in edges[s] if alive[t]] for s in kept],
                [accepting[s] for s in kept])
 

@@ -1,4 +1,7 @@
-"""Limits on the work of one compilation. All count steps or sizes, never seconds: the same schema fails the same way everywhere."""
+"""Limits on the work of one compilation.
+
+All count steps or sizes, never seconds: the same schema fails the same way everywhere.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ class Limits:
     schema_depth: int = 700             # nested brackets of the schema document
     nesting_of_combinators: int = 64    # $ref, allOf, anyOf, oneOf inside one another without a property or item between
     shapes: int = 10_000                # alternatives looked at while schemas are combined
-    nodes: int = 10_000                 # different schemas that a place in the answer may have
+    nodes: int = 20_000                 # different schemas that a place in the answer may have
     regex_states: int = 20_000          # of one regex as written, counted repetitions unrolled
     automaton_states: int = 30_000      # of one text automaton
     automaton_steps: int = 500_000      # in building all text automata

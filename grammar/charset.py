@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 CharSet = tuple[tuple[int, int], ...]
 
@@ -71,6 +71,8 @@ def widest(name: str) -> CharSet:
     ECMA-262 reads the three classes in ASCII (and \s with more spaces), Python in Unicode. A positive class takes what both
     dialects have, a negative one leaves out what either has, so that a match here is a match under both.
     """
-    test = {"d": str.isdecimal, "w": lambda c: c.isalnum() or c == "_", "s": lambda c: c.isspace() or c == "\ufeff"}[name]
+    tests: dict[str, Callable[[str], bool]] = {
+        "d": str.isdecimal, "w": lambda c: c.isalnum() or c == "_", "s": lambda c: c.isspace() or c == "\ufeff"}
+    test = tests[name]
     points = (p for p in range(sys.maxunicode + 1) if not 0xD800 <= p <= 0xDFFF and test(chr(p)))
     return join(_merged((p, p) for p in points), {"d": DIGIT, "w": WORD, "s": SPACE}[name])

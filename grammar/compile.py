@@ -23,9 +23,11 @@ def compile_json_schema(
 ) -> CompiledGrammar:
     """The grammar of the JSON texts whose value satisfies `schema`.
 
-    property_order: "schema" (properties come in the schema's order) or "any". whitespace: "bounded" (nothing, one space, or up
-    to two newlines and an indent, at every place between tokens of JSON) or "compact" (none). Raises SchemaError where the schema is
-    malformed, satisfied by no value, or uses what is not enforced; GrammarTooLarge, one of those, where `limits` do not suffice.
+    property_order: "schema" (properties come in the schema's order) or "any". whitespace: "bounded" (nothing, one space, or
+    up to two newlines and an indent, at every place between tokens of JSON) or "compact" (none).
+
+    Raises SchemaError where the schema is malformed, satisfied by no value, or uses what is not enforced; GrammarTooLarge,
+    one of those, where `limits` do not suffice; ValueError for an unknown option.
     """
     style = _style(property_order, whitespace)
     budget = Budget(limits)
@@ -44,7 +46,10 @@ def compile_json_object(vocabulary: Vocabulary, whitespace: str = "bounded") -> 
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, *, limits: Limits | None = None) -> CompiledGrammar:
-    """The grammar of the texts that match `pattern` as a whole. Raises SchemaError, without pointer, for a bad or unsupported one."""
+    """The grammar of the texts that match `pattern` as a whole.
+
+    Raises SchemaError, without pointer, for a regex that is invalid, not supported or matched by nothing.
+    """
     budget = Budget(limits)
     try:
         dfa = automata.from_regex(regex.parse(pattern), budget)

@@ -10,7 +10,8 @@ What a rule looks like, in the operations of `kernels.pushdown`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from grammar import automata, numbers
@@ -40,6 +41,8 @@ from kernels.pushdown import (
     UNSEEN,
     Tables,
 )
+
+Operation = tuple[int, int, int]   # what an edge asks of the registers and does to them: op, x, y
 
 MOST_UNORDERED = 62   # properties of an object whose keys may come in any order: bits of a register
 
@@ -87,15 +90,13 @@ class _Emitter:
     def _rule(self, shape: Shape) -> list[Call]:
         match shape:
             case Null():
-                return [(self._once("null", lambda: self._tables.literal("null")), 0, 0)]
+                return [(self._word("null"), 0, 0)]
             case Boolean(values):
-                words = [w for w, value in (("true", True), ("false", False)) if value in values]
-                return [(self._once(w, lambda w=w: self._tables.literal(w)), 0, 0) for w in words]
+                return [(self._word(word), 0, 0) for word, value in (("true", True), ("false", False)) if value in values]
             case Number() | NumberSet():
                 return [(self._once(shape, lambda: self._number(shape)), 0, 0)]
             case StringSet(values):
-                return [(self._once(shape, lambda: self._quoted(self._tables.text(automata.from_words(values), JSON_STRING))), 0,
-                         0)]
+                return [(self._once(shape, lambda: self._quoted(automata.from_words(values))), 0, 0)]
             case String():
                 return [self._string(shape)]
             case Array(prefix, items, least, most):
@@ -111,7 +112,11 @@ class _Emitter:
 
     # --- scalars
 
+    def _word(self, word: str) -> int:
+        return self._once(word, lambda: self._tables.literal(word))
+
     def _number(self, shape: Number | NumberSet) -> int:
+        dfa: Dfa | None
         if isinstance(shape, NumberSet):
             dfa = automata.from_words(sorted(text for value in shape.values for text in numbers.literal_texts(value)))
         elif shape.multiple is not None:
@@ -121,7 +126,8 @@ class _Emitter:
         assert dfa is not None, "a number without a text was pruned"
         return self._tables.text(dfa, RAW)
 
-    def _quoted(self, body: int) -> int:
+    def _quoted(self, dfa: Dfa, bounded: bool = False) -> int:
+        body = self._tables.text(dfa, JSON_STRING, bounded=bounded)
         return self._tables.state(edges=[(0x22, 0x22, body, ALWAYS, 0, 0)])
 
     def _string(self, shape: String) -> Call:
@@ -131,8 +137,7 @@ class _Emitter:
         bounded = shape.most is not None
         dfa = self._form.texts.of(shape)
         assert dfa is not None, "a string without a value was pruned"
-        start = self._once(("text", id(dfa), bounded), lambda: self._quoted(self._tables.text(dfa, JSON_STRING, bounded=bounded)))
-        return start, 0, most
+        return self._once(("text", id(dfa), bounded), lambda: self._quoted(dfa, bounded)), 0, most
 
     def _plain_string(self) -> int:
         body = self._tables.state(JSON_STRING, counted=True)
@@ -143,28 +148,22 @@ class _Emitter:
 
     def _array(self, shape: Array) -> int:
         tables, spaces = self._tables, self._style.spaces
-        keys = [*shape.prefix, *([shape.items] if shape.items != self._form.nothing else [])]
-        close = ord("]")
-        first = tables.state(space=spaces, counted=True, edges=[(close, close, POP, ALWAYS, 0, 0)] if shape.least == 0 else ())
-        before = first
-        after: int | None = None
-        for n, key in enumerate(keys if shape.most != 0 else []):
-            after = tables.state(space=spaces, counted=True)
-            tables.set_calls(before, self._calls(key), after)
-            last = n + 1 == len(keys)
-            repeats = last and shape.items != self._form.nothing
-            following = None
-            if repeats and n > 0:
-                following = before
-            elif repeats:
-                following = tables.state(space=spaces, counted=True, calls=self._calls(key), then=after)
-            elif not last:
-                following = tables.state(space=spaces, counted=True)
-            edges: list[Edge] = [(close, close, POP, DONE, 0, 0)]
-            if following is not None:
-                edges.append((ord(","), ord(","), following, TAKE, 0, 0))
-                before = following
-            tables.set_edges(after, edges)
+        keys = list(shape.prefix)
+        repeats = shape.items != self._form.nothing
+        if repeats:    # the first item, before which the array may end, is a place of its own
+            keys += [shape.items] if keys else [shape.items, shape.items]
+        closing: Edge = (ord("]"), ord("]"), POP, ALWAYS, 0, 0)
+        first = tables.state(space=spaces, counted=True, edges=[closing] if shape.least == 0 else ())
+        if keys and shape.most != 0:
+            before = [first, *(tables.state(space=spaces, counted=True) for _ in keys[1:])]
+            after = [tables.state(space=spaces, counted=True) for _ in keys]
+            following = [*before[1:], *(before[-1:] if repeats else [])]
+            for n, key in enumerate(keys):
+                tables.set_calls(before[n], self._calls(key), after[n])
+                edges: list[Edge] = [(ord("]"), ord("]"), POP, DONE, 0, 0)]
+                if n < len(following):
+                    edges.append((ord(","), ord(","), following[n], TAKE, 0, 0))
+                tables.set_edges(after[n], edges)
         return tables.state(counted=True, edges=[(ord("["), ord("["), first, ALWAYS, 0, 0)])
 
     # --- objects
@@ -225,7 +224,7 @@ class _Emitter:
 
 
 def _paths(trie: Dfa, names: tuple[str, ...]) -> tuple[list[list[int]], dict[int, int]]:
-    """For each state of the trie the names (by number, in order) whose path goes through it; and the names that end in a state."""
+    """For each state of the trie the names (by number, in order) whose path goes through it; and which name ends in a state."""
     through: list[list[int]] = [[] for _ in trie.edges]
     ends = {}
     for number, name in enumerate(names):
@@ -238,28 +237,35 @@ def _paths(trie: Dfa, names: tuple[str, ...]) -> tuple[list[list[int]], dict[int
     return through, ends
 
 
-class _Keys:
-    """The names of an object and how the registers keep track of them."""
+class _Keys(ABC):
+    """The names of an object, and how the registers keep track of them: operations with their constants, for edges."""
+
+    registers: tuple[int, int]               # at the opening brace
+    may_end: Operation                       # at the closing brace
+    may_go_on: Operation | None              # before a name; None where there never is one
 
     def __init__(self, shape: Object, form: NormalForm) -> None:
         own = dict(shape.properties)
         own.update((name, shape.additional) for name in shape.required if name not in own)
-        self.schemas = {n: key for n, key in enumerate(key for key in own.values() if key != form.nothing)}
-        self.names = tuple(name for name, key in own.items() if key != form.nothing)
+        possible = {name: key for name, key in own.items() if key != form.nothing}
+        self.names, self.schemas = tuple(possible), tuple(possible.values())
         self.additional = None if shape.additional == form.nothing else shape.additional
-        self.forbidden = tuple(name for name, key in own.items() if key == form.nothing) if self.additional is not None else ()
+        self.forbidden = tuple(own.keys() - possible.keys()) if self.additional is not None else ()
         needed = set(shape.required)
         self.required = {n for n, name in enumerate(self.names) if name in needed}
 
-    registers: tuple[int, int]
-    may_end: tuple[int, int, int]
-    may_go_on: tuple[int, int, int] | None
+    @abstractmethod
+    def guard(self, names: Sequence[int]) -> Operation:
+        """One of `names` may still come."""
 
-    def guard(self, names: list[int]) -> tuple[int, int, int]:
-        raise NotImplementedError
+    @abstractmethod
+    def take(self, name: int) -> Operation:
+        """This name may still come, and has."""
 
-    def take(self, name: int) -> tuple[int, int, int]:
-        raise NotImplementedError
+    def _going_on(self) -> Operation | None:
+        if self.additional is not None:
+            return ALWAYS, 0, 0
+        return self.guard(range(len(self.names))) if self.names else None
 
 
 class _OrderedKeys(_Keys):
@@ -268,18 +274,18 @@ class _OrderedKeys(_Keys):
     def __init__(self, shape: Object, form: NormalForm, tables: TableBuilder) -> None:
         super().__init__(shape, form)
         self._tables = tables
-        self._next = [UNBOUNDED] * (len(self.names) + 1)
+        self._next_required = [UNBOUNDED] * (len(self.names) + 1)
         for n in range(len(self.names) - 1, -1, -1):
-            self._next[n] = n if n in self.required else self._next[n + 1]
-        self.registers = 0, self._next[0]
+            self._next_required[n] = n if n in self.required else self._next_required[n + 1]
+        self.registers = 0, self._next_required[0]
         self.may_end = ALL_REQUIRED, 0, 0
-        self.may_go_on = (ALWAYS, 0, 0) if self.additional is not None else self.guard(list(range(len(self.names))))
+        self.may_go_on = self._going_on()
 
-    def guard(self, names: list[int]) -> tuple[int, int, int]:
+    def guard(self, names: Sequence[int]) -> Operation:
         return KEY_IN, *self._tables.key_range(names)
 
-    def take(self, name: int) -> tuple[int, int, int]:
-        return KEY, name, self._next[name + 1]
+    def take(self, name: int) -> Operation:
+        return KEY, name, self._next_required[name + 1]
 
 
 class _UnorderedKeys(_Keys):
@@ -291,12 +297,12 @@ class _UnorderedKeys(_Keys):
             raise GrammarTooLarge("properties of an object in any order", MOST_UNORDERED, len(self.names), keyword="properties")
         self.registers = 0, 0
         self.may_end = ALL_SEEN, _bits(self.required), 0
-        self.may_go_on = (ALWAYS, 0, 0) if self.additional is not None else self.guard(list(range(len(self.names))))
+        self.may_go_on = self._going_on()
 
-    def guard(self, names: list[int]) -> tuple[int, int, int]:
+    def guard(self, names: Sequence[int]) -> Operation:
         return ANY_UNSEEN, _bits(names), 0
 
-    def take(self, name: int) -> tuple[int, int, int]:
+    def take(self, name: int) -> Operation:
         return UNSEEN, name, 0
 
 

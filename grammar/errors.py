@@ -20,7 +20,7 @@ class SchemaError(ValueError):
 
 
 class GrammarTooLarge(SchemaError):
-    """A limit of `grammar.budget.Limits` was exceeded: `limit` is its name, `allowed` its value, `needed` at least what it takes."""
+    """A limit was exceeded: `limit` is its name in `Limits`, `allowed` its value, `needed` what it would take at the least."""
 
     def __init__(self, limit: str, allowed: int, needed: int, *, keyword: str | None = None, pointer: str = "") -> None:
         self.limit, self.allowed, self.needed = limit, allowed, needed

@@ -66,7 +66,7 @@ class Matcher:
         return not self.ended and self._grammar.machine.may_end(self._position)
 
     def fill_mask(self, row: np.ndarray) -> None:
-        """Write the allowed tokens: bit t % 32 of word t // 32 is 1 where token t is allowed. [at least ceil(vocabulary / 32)] uint32.
+        """Write the allowed tokens to `row`, [at least ceil(vocabulary / 32)] uint32: bit t % 32 of word t // 32 is token t's.
 
         Words beyond the vocabulary become 0; so does every word once the answer has ended. Raises GrammarTooLarge, and leaves
         `row` alone, where the grammar is so ambiguous at this point that the mask's budget does not suffice.

@@ -1,8 +1,9 @@
 """From schema to normal form: for every schema that a place in the answer may have, the list of its shapes.
 
 A schema with `$ref`, `allOf`, `anyOf` and siblings becomes a union of shapes: each part is a conjunction of what its keywords
-say, a key is the conjunction of its parts, and a conjunction of unions is multiplied out. Members of objects and arrays stay keys, and
-only the keys that can be reached are worked on. Then what no value satisfies is taken out, so that no mask leads into a dead end.
+say, a key is the conjunction of its parts, and a conjunction of unions is multiplied out. Members of objects and arrays stay
+keys, and only the keys that can be reached are worked on. Then what no value satisfies is taken out, so that no mask leads into
+a dead end.
 """
 
 from __future__ import annotations
@@ -202,7 +203,12 @@ def _inhabited(shapes: dict[Key, tuple[Shape, ...]]) -> set[Key]:
     alive: set[Key] = set()
     waiting = list(reversed(shapes))
     while True:
-        still = [key for key in waiting if not any(_has_value(shape, alive) for shape in shapes[key]) or alive.add(key)]
+        still: list[Key] = []
+        for key in waiting:
+            if any(_has_value(shape, alive) for shape in shapes[key]):
+                alive.add(key)
+            else:
+                still.append(key)
         if len(still) == len(waiting):
             return alive
         waiting = still

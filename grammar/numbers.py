@@ -1,12 +1,12 @@
 """Automata of JSON numbers within bounds.
 
 Numbers are compared as the decimal text that they are. What reads the answer parses a number with a fraction or an exponent
-into a double, so a bound for such texts is first moved to the nearest double that satisfies it: rounding is monotone, so no text
-inside can land outside. Numbers written as integers are compared exactly.
+into a double, so a bound for such texts is first moved to the nearest double that satisfies it: rounding is monotone, so no
+text inside can land outside. Numbers written as integers are compared exactly.
 
-Written forms: at most `INTEGER_DIGITS` before and `FRACTION_DIGITS` after the point, an exponent between -99 and 99. Exponents are
-allowed where they cannot cross a bound: on a side without a bound, on a side bounded by zero, and for values that are too small or
-too large for `json.dumps` to write them otherwise.
+Written forms: at most `INTEGER_DIGITS` before and `FRACTION_DIGITS` after the point, an exponent between -99 and 99. Exponents
+are allowed where they cannot cross a bound: on a side without a bound, on a side bounded by zero, and for values that are too
+small or too large for `json.dumps` to write them otherwise.
 """
 
 from __future__ import annotations

@@ -7,8 +7,10 @@ graph. `Meeting.meet` is the exact conjunction of two shapes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeVar
 
 from grammar import automata, formats, numbers, regex
 from grammar.automata import Dfa
@@ -31,7 +33,7 @@ class Boolean:
 class Number:
     """Numbers in a range; only integers with `integer`, only integers that it divides with `multiple`."""
 
-    bounds: Range = Range()
+    bounds: Range = field(default_factory=Range)
     integer: bool = False
     multiple: int | None = None
 
@@ -75,6 +77,7 @@ class Object:
     additional: Key = ANYTHING
 
 
+T = TypeVar("T")
 Shape = Null | Boolean | Number | NumberSet | String | StringSet | Array | Object
 
 ANY_SHAPES: dict[str, Shape] = {
@@ -165,13 +168,13 @@ class Meeting:
         return True
 
     def _numbers(self, left: Number | NumberSet, right: Number | NumberSet) -> Shape | None:
-        if isinstance(left, NumberSet) or isinstance(right, NumberSet):
-            some, other = (left, right) if isinstance(left, NumberSet) else (right, left)
-            if isinstance(other, NumberSet):
-                kept = tuple(v for v in some.values if v in other.values)
-            else:
-                kept = tuple(v for v in some.values if _is_in(v, other))
-            return NumberSet(kept) if kept else None
+        if isinstance(right, NumberSet):
+            left, right = right, left
+        if isinstance(left, NumberSet):
+            if isinstance(right, NumberSet):
+                return _listed(NumberSet, left.values, set(right.values).__contains__)
+            return _listed(NumberSet, left.values, lambda value: _is_in(value, right))
+        assert isinstance(right, Number)
         multiple = left.multiple or right.multiple
         if left.multiple and right.multiple:
             multiple = math.lcm(left.multiple, right.multiple)
@@ -179,14 +182,13 @@ class Meeting:
         return met if self.possible(met) else None
 
     def _strings(self, left: String | StringSet, right: String | StringSet) -> Shape | None:
-        if isinstance(left, StringSet) or isinstance(right, StringSet):
-            some, other = (left, right) if isinstance(left, StringSet) else (right, left)
-            if isinstance(other, StringSet):
-                members = set(other.values)
-                kept = tuple(v for v in some.values if v in members)
-            else:
-                kept = tuple(v for v in some.values if self._matches(v, other))
-            return StringSet(kept) if kept else None
+        if isinstance(right, StringSet):
+            left, right = right, left
+        if isinstance(left, StringSet):
+            if isinstance(right, StringSet):
+                return _listed(StringSet, left.values, set(right.values).__contains__)
+            return _listed(StringSet, left.values, lambda value: self._matches(value, right))
+        assert isinstance(right, String)
         met = String(
             max(left.least, right.least), _least_bound(left.most, right.most),
             tuple(dict.fromkeys(left.patterns + right.patterns)), tuple(dict.fromkeys(left.formats + right.formats)))
@@ -212,6 +214,11 @@ class Meeting:
         properties = tuple(
             (name, both(here.get(name, left.additional), there.get(name, right.additional))) for name in names)
         return Object(properties, tuple(dict.fromkeys(left.required + right.required)), both(left.additional, right.additional))
+
+
+def _listed(kind: Callable[[tuple[T, ...]], Shape], values: tuple[T, ...], keep: Callable[[T], bool]) -> Shape | None:
+    kept = tuple(value for value in values if keep(value))
+    return kind(kept) if kept else None
 
 
 def _item(array: Array, i: int) -> Key:

@@ -177,14 +177,15 @@ class ReferenceMachine:
                 out.update(dict.fromkeys(self._read(Frame(state, 0, a, b, self._intern(back_frames)), byte)))
         return self._intern(out) if out else None
 
-    def mask_key(self, position: Frames, longest: int, depth: int) -> tuple:
+    def mask_key(self, position: Frames, longest: int, depth: int) -> tuple[tuple[int, ...], ...]:
         """A key under which equal keys have equal masks.
 
         Counts beyond what a token of `longest` bytes can use up are alike, and so are frames under `depth` links.
         """
         most = longest + 1 + self.tables.reach
         numbers: dict[Frames, int] = {position: 0}
-        level, rows = [position], []
+        level: list[Frames] = [position]
+        rows: list[tuple[int, ...]] = []
         for n in range(depth):
             below: list[Frames] = []
             for frames in level:

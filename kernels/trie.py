@@ -40,7 +40,8 @@ class TokenTrie:
     byte: np.ndarray          # [nodes] uint8
     depth: np.ndarray         # [nodes] int32, 1 for the first byte of a token
     end: np.ndarray           # [nodes] int32
-    plain: np.ndarray         # [nodes] uint8: 1 where a character starts and the subtree is UTF-8 with nothing special to JSON strings
+    height: np.ndarray        # [nodes] int32: bytes from here to the end of the longest token below, 1 at a leaf
+    plain: np.ndarray         # [nodes] uint8: 1 where a character starts and the subtree may stand in a JSON string as it is
     token_begin: np.ndarray   # [nodes + 1] int32, cuts `tokens`
     tokens: np.ndarray        # [tokens] int32, token ids in node order
     n_words: int              # uint32 words of a mask row
@@ -50,7 +51,10 @@ class TokenTrie:
     @classmethod
     def build(cls, token_bytes: Sequence[bytes]) -> TokenTrie:
         order = sorted((data, token) for token, data in enumerate(token_bytes) if data)
-        byte, depth, counts, tokens = bytearray(), [], [], []
+        byte = bytearray()
+        depth: list[int] = []
+        counts: list[int] = []     # tokens that end at each node
+        tokens: list[int] = []
         last = b""
         for data, token in order:
             if data != last:
@@ -62,9 +66,10 @@ class TokenTrie:
             counts[-1] += 1
             tokens.append(token)
         depths = np.array(depth, dtype=np.int32)
-        ends = _subtree_ends(depths)
+        ends, heights = _subtrees(depths)
         return cls(
-            byte=np.frombuffer(bytes(byte), dtype=np.uint8), depth=depths, end=ends, plain=_plain_subtrees(byte, depth, ends),
+            byte=np.frombuffer(bytes(byte), dtype=np.uint8), depth=depths, end=ends, height=heights,
+            plain=_plain_subtrees(byte, depth, ends),
             token_begin=np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32),
             tokens=np.array(tokens, dtype=np.int32), n_words=(len(token_bytes) + 31) // 32,
             longest=max((len(data) for data, _ in order), default=0),
@@ -81,17 +86,23 @@ def _common_prefix(left: bytes, right: bytes) -> int:
     return n
 
 
-def _subtree_ends(depths: np.ndarray) -> np.ndarray:
-    ends, open_nodes = np.full(len(depths), len(depths), dtype=np.int32), []
-    for node, depth in enumerate(depths.tolist()):
-        while len(open_nodes) >= depth:
-            ends[open_nodes.pop()] = node
+def _subtrees(depths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(end, height) of each node, from the depths in depth-first order."""
+    levels = [*depths.tolist(), 0]
+    ends, deepest = [0] * len(depths), list(levels)
+    open_nodes: list[int] = []
+    for node, depth in enumerate(levels):
+        while open_nodes and levels[open_nodes[-1]] >= depth:
+            done = open_nodes.pop()
+            ends[done] = node
+            if open_nodes:
+                deepest[open_nodes[-1]] = max(deepest[open_nodes[-1]], deepest[done])
         open_nodes.append(node)
-    return ends
+    return np.array(ends, dtype=np.int32), np.array(deepest[:-1], dtype=np.int32) - depths + 1
 
 
 def _plain_subtrees(byte: bytes | bytearray, depth: Sequence[int], ends: np.ndarray) -> np.ndarray:
-    """Where a character starts and every text below goes on as well-formed UTF-8 without quote, backslash or control character."""
+    """Where a character starts and all texts below are well-formed UTF-8 without quote, backslash or control character."""
     starts, bad = np.zeros(len(byte), dtype=bool), np.zeros(len(byte) + 1, dtype=np.int64)
     expected: list[tuple[tuple[int, int], ...] | None] = [()]   # by depth: the byte ranges still due, None in malformed text
     for node, (value, level) in enumerate(zip(byte, depth, strict=True)):
@@ -105,7 +116,8 @@ def _plain_subtrees(byte: bytes | bytearray, depth: Sequence[int], ends: np.ndar
         del expected[level:]
         expected.append(due)
     before = np.cumsum(bad)
-    return (starts & (before[ends] == before[:-1])).astype(np.uint8)
+    plain: np.ndarray = starts & (before[ends] == before[:-1])
+    return plain.astype(np.uint8)
 
 
 def _continuations() -> dict[int, tuple[tuple[int, int], ...]]:
@@ -199,7 +211,7 @@ class _NativeTables(ctypes.Structure):
 
 
 class _NativeTrie(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("byte", "plain", "depth", "end", "token_begin", "tokens")]
+    _fields_ = [(name, ctypes.c_void_p) for name in ("byte", "plain", "depth", "end", "height", "token_begin", "tokens")]
     _fields_ += [("n_nodes", ctypes.c_int32), ("n_words", ctypes.c_int32), ("longest", ctypes.c_int32)]
 
 
@@ -224,15 +236,22 @@ class NativeMachine:
         self._fill = library.bind(native, "ts_fill", [_POINTER, _POINTER, _POINTER, _POINTER, ctypes.c_int64], _INT)
         start = library.bind(native, "ts_start", [_POINTER, _INT, _INT, _POINTER, _INT], _INT)
         self._buffers = threading.local()
-        self._start = self._reported(lambda out, room: start(self._tables_at, self._longest, self._depth, out, room))
+        at, room, _ = self._buffer()
+        length = start(self._tables_at, self._longest, self._depth, at, room)
+        assert 0 < length <= room, "the first position is one frame"
+        self._start = self._reported()
 
     def start(self) -> NativePosition:
-        assert self._start is not None
         return self._start
 
     def advance(self, position: NativePosition, data: bytes) -> NativePosition | None:
-        return self._reported(lambda out, room: self._advance(
-            self._tables_at, position.configuration, data, len(data), self._longest, self._depth, out, room))
+        at, room, _ = self._buffer()
+        length = self._advance(
+            self._tables_at, position.configuration, data, len(data), self._longest, self._depth, at, room)
+        if length >= 0:
+            return self._reported() if length else None
+        self._new_buffer(-2 * length)
+        return self.advance(position, data)
 
     def may_end(self, position: NativePosition) -> bool:
         return position.may_end
@@ -246,26 +265,25 @@ class NativeMachine:
         if done == _TOO_MUCH_WORK:
             raise MaskTooCostly(_STEP_LIMIT)
 
-    def _reported(self, call: Callable[[int, int], int]) -> NativePosition | None:
-        """The position that `call(buffer, room)` writes, None where it returns 0. The buffer grows as it asks for."""
-        try:
-            buffer, at, room = self._buffers.current
-        except AttributeError:
-            buffer, at, room = self._new_buffer(4096)
-        length = call(at, room)
-        if length < 0:
-            buffer, at, room = self._new_buffer(-2 * length)
-            length = call(at, room)
-        if length == 0:
-            return None
-        n_position, n_key, may_end = _HEAD.unpack_from(buffer)
-        return NativePosition(
-            ctypes.string_at(at + _HEAD.size, n_position), ctypes.string_at(at + _HEAD.size + n_position, n_key), bool(may_end))
+    def _reported(self) -> NativePosition:
+        """The position that was written to this thread's buffer."""
+        _, _, view = self._buffer()
+        n_position, n_key, may_end = _HEAD.unpack_from(view)
+        end = _HEAD.size + n_position
+        return NativePosition(bytes(view[_HEAD.size:end]), bytes(view[end:end + n_key]), may_end != 0)
 
-    def _new_buffer(self, room: int) -> tuple[ctypes.Array[ctypes.c_char], int, int]:
-        buffer = ctypes.create_string_buffer(room)
-        self._buffers.current = buffer, ctypes.addressof(buffer), room
-        return self._buffers.current
+    def _buffer(self) -> tuple[int, int, memoryview]:
+        """(address, bytes, view) of this thread's buffer."""
+        try:
+            current: tuple[int, int, memoryview] = self._buffers.current
+        except AttributeError:
+            current = self._new_buffer(4096)
+        return current
+
+    def _new_buffer(self, room: int) -> tuple[int, int, memoryview]:
+        buffer = (ctypes.c_char * room)()
+        self._buffers.current = ctypes.addressof(buffer), room, memoryview(buffer).cast("B")   # the view keeps the buffer alive
+        return self._buffer()
 
 
 _POINTER, _INT = ctypes.c_void_p, ctypes.c_int32
@@ -273,7 +291,7 @@ _HEAD = struct.Struct("3i")
 
 
 def _addresses(arrays: Tables | TokenTrie, layout: type[ctypes.Structure]) -> list[int]:
-    return [getattr(arrays, name).ctypes.data for name, kind in layout._fields_ if kind is ctypes.c_void_p]
+    return [getattr(arrays, name).ctypes.data for name, kind, *_ in layout._fields_ if kind is ctypes.c_void_p]
 
 
 def load_machine(tables: Tables, trie: TokenTrie, wanted: str = "auto") -> Machine:

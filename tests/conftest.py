@@ -15,10 +15,10 @@ MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 @pytest.fixture(scope="session")
 def model_path() -> Path:
-    """The embedded model's GGUF file: $TURNSTILE_TEST_MODEL, or where `turnstile pull` puts it."""
-    named = os.environ.get("TURNSTILE_TEST_MODEL")
+    """The embedded model's GGUF file: $TEST_MODEL_FILE, or where `turnstile pull` puts it."""
+    named = os.environ.get("TEST_MODEL_FILE")
     data_dir = Path(os.environ.get("TURNSTILE_DATA_DIR") or Path.home() / ".cache" / "turnstile")
     path = Path(named) if named else data_dir / MODEL_FILE
     if not path.is_file():
-        pytest.fail(f"{path} is missing: run `turnstile pull` (`make test` does), or set TURNSTILE_TEST_MODEL to the file.")
+        pytest.fail(f"{path} is missing: run `turnstile pull` (`make test` does), or set TEST_MODEL_FILE to the file.")
     return path

@@ -16,7 +16,7 @@ FLOORS = ("gateway", "grammar", "prefix_cache", "runtime", "kernels", "bench")
 
 def documentation_of(floor: str) -> str:
     """The floor's own page where there is one, and the architecture."""
-    pages = [ROOT / "docs" / f"{floor}.md", ROOT / "docs" / "architecture.md"]
+    pages = [ROOT / "docs" / f"{floor.replace('_', '-')}.md", ROOT / "docs" / "architecture.md"]
     return "\n".join(page.read_text(encoding="utf-8") for page in pages if page.exists())
 
 

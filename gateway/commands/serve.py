@@ -68,15 +68,19 @@ async def _serve(settings: Settings, engine_config: Any, listener: socket.socket
     from runtime.client import EngineClient
 
     engine = EngineClient(engine_config)
+    app = create_app(settings, engine)
     server = uvicorn.Server(uvicorn.Config(
-        create_app(settings, engine), log_config=None, access_log=settings.log_level == "debug", server_header=False,
+        app, log_config=None, access_log=settings.log_level == "debug", server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=DRAIN_S, ws="none"))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))       # uvicorn hands it on once it has shut down
-    announcement = asyncio.create_task(_announce(settings, engine, server, base_url(settings.host, listener)))
+    url = base_url(settings.host, listener)
+    work = (_announce(settings, engine, server, url), _end_streams_at_exit(app, server))
+    beside = [asyncio.create_task(each) for each in work]
     try:
         await server.serve(sockets=[listener])
     finally:
-        announcement.cancel()
+        for task in beside:
+            task.cancel()
     if engine.failure:
         raise EngineFailed(f"the engine could not start: {engine.failure}")
     return 0
@@ -90,6 +94,15 @@ async def _announce(settings: Settings, engine: Any, server: Any, url: str) -> N
             return
         await asyncio.sleep(STATE_POLL_S)
     print(banner(engine.model, url, with_key=bool(settings.api_keys)), flush=True)
+
+
+async def _end_streams_at_exit(app: Any, server: Any) -> None:
+    """An open dashboard never ends by itself, and the server would wait for it: end it when the server begins to stop."""
+    from gateway.dashboard import end_streams
+
+    while not server.should_exit:
+        await asyncio.sleep(STATE_POLL_S)
+    end_streams(app)
 
 
 def base_url(host: str, listener: socket.socket) -> str:

@@ -70,7 +70,7 @@ def first_hit_command(origin: str, model: str, *, with_key: bool) -> str:
         "messages": [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": "What is a turnstile?"}],
     }, ensure_ascii=False)
     url = f"{origin if PLAIN_ORIGIN.fullmatch(origin) else 'http://127.0.0.1:8000'}/v1/chat/completions"
-    key = " -H \"authorization: Bearer $TURNSTILE_API_KEY\"" if with_key else ""
+    key = " -H \"authorization: Bearer $KEY\"" if with_key else ""
     return "\n".join((
         "for i in 1 2; do",
         f"  curl -s {url}{key} \\",

@@ -28,7 +28,11 @@ void direct(const LinearCall& call, int64_t panel) {
         for (int p = 0; p < P; p++) y[r][p] = zero();
     for (int64_t done = 0; done < weight.in; done += K::INPUTS, groups += K::BYTES) {
         typename K::Scale scale[P];
-        for (int p = 0; p < P; p++) scale[p] = K::scale(groups + p * weight.panel_bytes);
+        for (int p = 0; p < P; p++) {
+            const uint8_t* group = groups + p * weight.panel_bytes;
+            scale[p] = K::scale(group);
+            for (int line = 0; line < K::BYTES; line += 64) __builtin_prefetch(group + P * weight.panel_bytes + line, 0, 2);
+        }
         UNROLL for (int j = 0; j < K::WORDS; j++) {
             typename K::Word word[P];
             for (int p = 0; p < P; p++) word[p] = K::word(groups + p * weight.panel_bytes, j);

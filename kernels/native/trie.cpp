@@ -34,7 +34,7 @@ struct Tables {
 
 struct Trie {
     const uint8_t *byte, *plain;
-    const int32_t *depth, *end, *token_begin, *tokens;
+    const int32_t *depth, *end, *height, *token_begin, *tokens;
     int32_t n_nodes, n_words, longest;
 };
 
@@ -57,8 +57,10 @@ static_assert(sizeof(Frame) == 32, "positions are written as memory");
 
 using Frames = std::vector<Frame>;
 
-void add(Frames& to, const Frame& frame) {
-    if (std::find(to.begin(), to.end(), frame) == to.end()) to.push_back(frame);
+void sort_and_drop_twins(Frames& frames) {
+    if (frames.size() < 2) return;
+    std::sort(frames.begin(), frames.end());
+    frames.erase(std::unique(frames.begin(), frames.end()), frames.end());
 }
 
 uint32_t next_space(uint32_t partial, uint8_t byte) {
@@ -174,7 +176,8 @@ class Run {
         for (size_t i = 0; i < all.size(); ++i) {
             const Frame f = all[i];
             if (!t_.final[f.state] || f.partial || f.link == NO_LINK) continue;
-            for (size_t n = 0; n < size(f.link); ++n) add(all, at(f.link, n));
+            for (size_t n = 0; n < size(f.link); ++n)
+                if (std::find(all.begin(), all.end(), at(f.link, n)) == all.end()) all.push_back(at(f.link, n));
         }
     }
 
@@ -185,25 +188,18 @@ class Run {
             read_byte(frame, byte, out);
             if (t_.call_list[frame.state] != NO_CALLS) call(frame, byte, out);
             ++work;
-            return;
+        } else {
+            step_all(from, byte, out);
         }
-        with_returns(from, waiting_);
-        const size_t n = waiting_.size();
-        work += int64_t(n);
-        bool calling = false;
-        for (size_t i = 0; i < n; ++i) {
-            read_byte(waiting_[i], byte, out);
-            calling |= t_.call_list[waiting_[i].state] != NO_CALLS;
-        }
-        if (calling) call_all(byte, out);
+        sort_and_drop_twins(out);
     }
 
-    // Whether any text of at most `longest` characters is taken here, whatever it is.
-    bool takes_anything(const Frames& frames, int64_t longest) const {
-        return std::any_of(frames.begin(), frames.end(), [&](const Frame& f) {
-            const uint8_t free = t_.free[f.state];
-            return free && !f.partial && (free == FREE || f.b >= longest);
-        });
+    // How many characters of any kind are surely taken here, or -1.
+    int64_t free_characters(const Frames& frames) const {
+        int64_t most = -1;
+        for (const Frame& f : frames)
+            if (t_.free[f.state] && !f.partial) most = std::max(most, t_.free[f.state] == FREE ? UNBOUNDED : f.b);
+        return most;
     }
 
     bool may_end(const Frames& frames) const {
@@ -215,14 +211,33 @@ class Run {
     }
 
   private:
-    struct Callers {
+    // One rule as called from one frame.
+    struct Call {
         int32_t start;
         int64_t a, b;
-        Frames back;
+        Frame back;
+        bool same_rule(const Call& o) const { return start == o.start && a == o.a && b == o.b; }
+        bool operator<(const Call& o) const {
+            if (start != o.start) return start < o.start;
+            return a != o.a ? a < o.a : b < o.b;
+        }
     };
+
+    void step_all(const Frames& from, uint8_t byte, Frames& out) {
+        with_returns(from, waiting_);
+        const size_t n = waiting_.size();
+        work += int64_t(n);
+        bool calling = false;
+        for (size_t i = 0; i < n; ++i) {
+            read_byte(waiting_[i], byte, out);
+            calling |= t_.call_list[waiting_[i].state] != NO_CALLS;
+        }
+        if (calling) call_all(byte, out);
+    }
 
     const Tables& t_;
     Frames pool_, waiting_, back_;
+    std::vector<Call> calls_;
     std::vector<size_t> begin_;
     std::vector<int32_t> slots_;   // open addressing: set numbers by hash
 
@@ -308,22 +323,26 @@ class Run {
         }
     }
 
+    // Frames that call the same rule now are its common return address.
     void call_all(uint8_t byte, Frames& out) {
-        std::vector<Callers> rules;
+        calls_.clear();
         for (const Frame& frame : waiting_) {
             const int32_t which = t_.call_list[frame.state];
             if (which == NO_CALLS) continue;
+            const Frame back{t_.call_return[frame.state], 0, frame.a, frame.b, frame.link, 0};
             for (int32_t c = t_.list_begin[which]; c < t_.list_begin[which + 1]; ++c) {
                 const Frame start{t_.call_start[c], 0, t_.call_a[c], t_.call_b[c], NO_LINK, 0};
-                if (find(start, byte) < 0) continue;
-                auto rule = std::find_if(rules.begin(), rules.end(), [&](const Callers& r) {
-                    return r.start == start.state && r.a == start.a && r.b == start.b;
-                });
-                if (rule == rules.end()) rule = rules.insert(rule, {start.state, start.a, start.b, {}});
-                add(rule->back, Frame{t_.call_return[frame.state], 0, frame.a, frame.b, frame.link, 0});
+                if (find(start, byte) >= 0) calls_.push_back({start.state, start.a, start.b, back});
             }
         }
-        for (Callers& rule : rules) read_byte(Frame{rule.start, 0, rule.a, rule.b, intern(rule.back), 0}, byte, out);
+        std::sort(calls_.begin(), calls_.end());
+        for (size_t i = 0; i < calls_.size();) {
+            const Call rule = calls_[i];
+            back_.clear();
+            for (; i < calls_.size() && calls_[i].same_rule(rule); ++i) back_.push_back(calls_[i].back);
+            sort_and_drop_twins(back_);
+            read_byte(Frame{rule.start, 0, rule.a, rule.b, intern(back_), 0}, byte, out);
+        }
     }
 
     bool allows(const Frame& f, int32_t edge) const {
@@ -372,7 +391,7 @@ class Run {
         const int32_t target = t_.edge_target[edge];
         if (target == POP) {
             if (f.link == NO_LINK) return;
-            for (size_t n = 0; n < size(f.link); ++n) add(out, at(f.link, n));
+            for (size_t n = 0; n < size(f.link); ++n) out.push_back(at(f.link, n));
             return;
         }
         Frame next{target, 0, f.a, f.b, f.link, 0};
@@ -388,14 +407,14 @@ class Run {
             case UNSEEN: next.a |= int64_t(1) << t_.edge_x[edge]; break;
             default: break;
         }
-        add(out, next);
+        out.push_back(next);
     }
 
     void keep(const Frame& f, uint32_t partial, Frames& out) {
         if (!partial) return;
         Frame next = f;
         next.partial = partial;
-        add(out, next);
+        out.push_back(next);
     }
 
     void read_byte(const Frame& f, uint8_t byte, Frames& out) {
@@ -518,14 +537,14 @@ int32_t ts_advance(const Tables* tables, const uint8_t* position, const uint8_t*
 int32_t ts_fill(const Tables* tables, const Trie* trie, const uint8_t* position, uint32_t* row, int64_t step_limit) {
     Run run(*tables);
     std::vector<Frames> at_depth(size_t(trie->longest) + 1);
-    std::vector<uint8_t> takes_anything(size_t(trie->longest) + 1);
+    std::vector<int64_t> free_characters(size_t(trie->longest) + 1);
     run.read(position, at_depth[0]);
-    takes_anything[0] = run.takes_anything(at_depth[0], trie->longest);
+    free_characters[0] = run.free_characters(at_depth[0]);
     std::memset(row, 0, size_t(trie->n_words) * sizeof(uint32_t));
     for (int32_t node = 0; node < trie->n_nodes;) {
         const int32_t depth = trie->depth[node];
         int32_t with_tokens = node + 1;
-        if (trie->plain[node] && takes_anything[depth - 1]) {
+        if (trie->plain[node] && free_characters[depth - 1] >= trie->height[node]) {
             with_tokens = trie->end[node];   // the whole subtree
         } else {
             run.step(at_depth[depth - 1], trie->byte[node], at_depth[depth]);
@@ -534,7 +553,7 @@ int32_t ts_fill(const Tables* tables, const Trie* trie, const uint8_t* position,
                 node = trie->end[node];
                 continue;
             }
-            takes_anything[depth] = run.takes_anything(at_depth[depth], trie->longest);
+            free_characters[depth] = run.free_characters(at_depth[depth]);
         }
         for (int32_t i = trie->token_begin[node]; i < trie->token_begin[with_tokens]; ++i) {
             const int32_t token = trie->tokens[i];

@@ -211,7 +211,7 @@ def test_every_name_in_the_templates_is_told_to_live_pages_too():
 @pytest.mark.parametrize("model", ["smollm2", "it's", "$(touch x) `id` \" \\ 'q'", "ünïcode – 模型"])
 def test_the_first_command_is_one_request_sent_twice(model):
     command = first_hit_command("http://127.0.0.1:8000", model, with_key=True)
-    spy = 'curl() { printf "%s\\0" "$@" END; }; echo() { :; }; TURNSTILE_API_KEY=sesame\n' + command
+    spy = 'curl() { printf "%s\\0" "$@" END; }; echo() { :; }; KEY=sesame\n' + command
     said = subprocess.run(["bash", "-c", spy], capture_output=True, check=True, timeout=10).stdout.decode()
     first, second, rest = said.split("END\0")
     arguments = first.split("\0")

@@ -81,6 +81,15 @@ def test_it_serves_under_the_name_it_was_given_and_sigterm_ends_it_with_its_engi
         assert ends_cleanly(server, signal.SIGTERM) == 0
 
 
+def test_an_open_dashboard_does_not_hold_up_the_end(model_path, tmp_path):
+    with serve(tmp_path, str(model_path), "--data-dir", str(tmp_path), "--kv-cache-tokens", "2048") as server, \
+            httpx.stream("GET", f"{server.url}/dashboard/events", timeout=30) as events:
+        next(events.iter_lines())
+        began = time.monotonic()
+        assert ends_cleanly(server, signal.SIGTERM) == 0
+        assert time.monotonic() - began < 8, "the server waited for the event stream"
+
+
 def test_a_model_that_can_t_be_loaded_is_one_message_and_exit_code_1(tmp_path):
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + b"\x03\x00\x00\x00" + b"\xff" * 64)

@@ -76,7 +76,7 @@ def admits(vocabulary: Vocabulary, feed: Any) -> Callable[..., bool]:
 @pytest.fixture(scope="session")
 def real_vocabulary() -> Vocabulary:
     """The embedded model's vocabulary; skips where the model file is not there."""
-    named = os.environ.get("TURNSTILE_TEST_MODEL")
+    named = os.environ.get("TEST_MODEL_FILE")
     data_dir = Path(os.environ.get("TURNSTILE_DATA_DIR") or Path.home() / ".cache" / "turnstile")
     path = Path(named) if named else data_dir / "SmolLM2-135M-Instruct.Q4_1.gguf"
     if not path.is_file():
