@@ -14,7 +14,7 @@ from setuptools.errors import CCompilerError, ExecError, PlatformError
 
 # No contraction of a * b + c: where a fused product is wanted the code says so, and rows must not depend on the
 # compiler's choice. No -march: each file names the instruction sets that it is compiled for, one is chosen at run time.
-GNU_FLAGS = ["-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno", "-g0", "-Wall", "-Wextra", "-pthread"]
+GNU_FLAGS = ["-std=c++17", "-O3", "-ffp-contract=off", "-fno-math-errno", "-g0", "-Wall", "-Wextra", "-Wno-psabi", "-pthread"]
 MICROSOFT_FLAGS = ["/std:c++17", "/O2", "/fp:precise", "/EHsc"]
 
 

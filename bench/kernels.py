@@ -3,9 +3,10 @@
     python -m bench.kernels --threads 2
     python -m bench.kernels --threads 1 --clock cpu     # where other work shares the cores
 
-Every figure is the best of `--repeat` calls, and native and reference calls alternate, so that other work on the machine
-spoils both alike. A linear layer runs through weights of a whole model (30 layers), so that one row at a time measures
-memory, not the cache; GB/s counts the bytes of the packed weights, GFLOP/s two operations a weight and row.
+Every figure is the best of `--repeat` calls (a tenth as many from 64 rows on), and native and reference calls alternate,
+so that other work on the machine spoils both alike. A linear layer runs through weights of a whole model (30 layers), so
+that one row at a time measures memory, not the cache; GB/s counts the bytes of the packed weights, GFLOP/s two operations
+a weight and row. torch's waiting threads spin: set OMP_WAIT_POLICY=PASSIVE, or they take a core from the native call.
 Prints a Markdown table.
 """
 

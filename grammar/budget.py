@@ -19,6 +19,7 @@ class Limits:
     schema_depth: int = 700             # nested brackets of the schema document
     nesting_of_combinators: int = 64    # $ref, allOf, anyOf, oneOf inside one another without a property or item between
     shapes: int = 10_000                # alternatives looked at while schemas are combined
+    pairs_of_one_of: int = 40_000       # branches of oneOf, two by two
     nodes: int = 20_000                 # different schemas that a place in the answer may have
     regex_states: int = 20_000          # of one regex as written, counted repetitions unrolled
     automaton_states: int = 30_000      # of one text automaton

@@ -17,7 +17,20 @@ from grammar.budget import Budget
 from grammar.document import ANYTHING, Document, Key, Part
 from grammar.errors import GrammarTooLarge, PatternError, SchemaError
 from grammar.own import own_shapes
-from grammar.shapes import ANY_SHAPES, Array, Meeting, NumberSet, Object, Shape, StringSet, Texts
+from grammar.shapes import (
+    ANY_SHAPES,
+    Array,
+    Boolean,
+    Meeting,
+    Null,
+    Number,
+    NumberSet,
+    Object,
+    Shape,
+    String,
+    StringSet,
+    Texts,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +45,11 @@ class NormalForm:
 
 @dataclass(frozen=True, slots=True)
 class _Disjoint:
-    """A oneOf is an anyOf as long as `both`, the conjunction of two of its branches, has no value."""
+    """A oneOf is an anyOf as long as no value satisfies two of its branches and `rest`, the keywords beside it."""
 
-    both: Key
+    rest: Key
+    left: Key
+    right: Key
     branches: tuple[int, int]
     pointer: str
 
@@ -54,6 +69,10 @@ def normal_form(schema: Any, budget: Budget) -> NormalForm:
     return NormalForm(root, document.nothing, _reachable(root, pruned), texts)
 
 
+_TYPE_OF = {Null: "null", Boolean: "boolean", Number: "number", NumberSet: "number", String: "string", StringSet: "string",
+            Array: "array", Object: "object"}
+
+
 class _Normaliser:
     def __init__(self, document: Document, texts: Texts, budget: Budget) -> None:
         self._document, self._texts, self._budget = document, texts, budget
@@ -62,6 +81,7 @@ class _Normaliser:
         self._of_key: dict[Key, tuple[Shape, ...]] = {ANYTHING: tuple(ANY_SHAPES.values())}
         self._open: list[int] = []      # parts being worked on, outermost first
         self._disjoint: list[_Disjoint] = []
+        self._listed: dict[Key, frozenset[str] | None] = {}
 
     def explore(self, root: Key, members: Callable[[Shape], Iterable[Key]]) -> dict[Key, tuple[Shape, ...]]:
         """The shapes of `root` and of all keys reached from it by `members`."""
@@ -77,8 +97,10 @@ class _Normaliser:
     def check_disjoint(self) -> None:
         """Raises SchemaError for a oneOf of which two branches have a value in common."""
         for claim in self._disjoint:    # grows meanwhile
-            needed = self.explore(claim.both, _needed_members)
-            if claim.both in _inhabited(needed):
+            if self._plainly_disjoint(claim.left, claim.right):
+                continue
+            both = self._document.both(claim.rest, self._document.both(claim.left, claim.right))
+            if both in _inhabited(self.explore(both, _needed_members)):
                 i, j = claim.branches
                 raise SchemaError(f"branches {i} and {j} have a value in common, and then oneOf is not supported",
                                   keyword="oneOf", pointer=claim.pointer)
@@ -139,9 +161,31 @@ class _Normaliser:
         keys = [self._document.key(b, f"{pointer}/oneOf/{n}") for n, b in enumerate(schema["oneOf"])]
         for j in range(len(keys)):
             for i in range(j):
-                self._budget.spend("shapes")
-                both = self._document.both(rest, self._document.both(keys[i], keys[j]))
-                self._disjoint.append(_Disjoint(both, (i, j), pointer))
+                self._budget.spend("pairs_of_one_of")
+                self._disjoint.append(_Disjoint(rest, keys[i], keys[j], (i, j), pointer))
+
+    def _plainly_disjoint(self, left: Key, right: Key) -> bool:
+        """The quick half of the check: different types, or different texts under one required name."""
+        return all(self._apart(here, there) for here in self.shapes(left) for there in self.shapes(right))
+
+    def _apart(self, here: Shape, there: Shape) -> bool:
+        if _TYPE_OF[type(here)] != _TYPE_OF[type(there)]:
+            return True
+        if not (isinstance(here, Object) and isinstance(there, Object)):
+            return False
+        one, other = dict(here.properties), dict(there.properties)
+        for name in set(here.required) & one.keys() & other.keys():
+            words, others = self._texts_of(one[name]), self._texts_of(other[name])
+            if words is not None and others is not None and words.isdisjoint(others):
+                return True
+        return False
+
+    def _texts_of(self, key: Key) -> frozenset[str] | None:
+        """The strings that a key lists, where it does nothing else."""
+        if key not in self._listed:
+            first, *others = (*self.shapes(key), None)
+            self._listed[key] = frozenset(first.values) if isinstance(first, StringSet) and others == [None] else None
+        return self._listed[key]
 
     def _conjunction(self, left: tuple[Shape, ...], right: tuple[Shape, ...]) -> tuple[Shape, ...]:
         if left == self._of_key[ANYTHING] or right == self._of_key[ANYTHING]:

@@ -57,7 +57,7 @@ def _tighter(left: tuple[Fraction | None, bool], right: tuple[Fraction | None, b
     return left if (left[0] - right[0]) * sign > 0 else right
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=256)
 def number_automaton(bounds: Range, integer: bool) -> Dfa | None:
     """Texts of the numbers in `bounds`, without fraction or exponent where `integer`; None if there are none."""
     budget = Budget()

@@ -115,6 +115,8 @@ def _number(schema: dict[str, Any], integer: bool, pointer: str) -> Shape:
         return Number(bounds, integer)
     if multiple != int(multiple):
         raise SchemaError("only multiples of an integer are supported", keyword="multipleOf", pointer=pointer)
+    if isinstance(multiple, float):    # then readers divide in doubles, which are exact up to here
+        bounds = bounds.meet(Range(Fraction(-2**53), Fraction(2**53)))
     return Number(bounds, integer, int(multiple))
 
 

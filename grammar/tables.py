@@ -9,7 +9,6 @@ import numpy as np
 
 from grammar.automata import Dfa
 from grammar.budget import Budget
-from grammar.charset import ALL
 from kernels.pushdown import (
     ALWAYS,
     CLOSE,
@@ -118,8 +117,7 @@ class TableBuilder:
             space=_joined(self._space, [np.zeros(n_text)]),
             final=_joined(self._final, [t.final for t in self._texts]),
             counted=_joined(self._counted, [np.full(len(t.final), t.counted) for t in self._texts]),
-            free=_joined(bytes(_free(s, m, e) for s, (m, e) in enumerate(zip(self._mode, self._edges, strict=True))),
-                         [t.free for t in self._texts]),
+            free=_joined(_free(self._mode, self._edges), [t.free for t in self._texts]),
             edge_begin=_cuts(np.concatenate([[len(e) for e in self._edges], *(t.n_edges for t in self._texts)])),
             call_list=np.array(self._call_list + [NO_CALLS] * n_text, dtype=np.int32),
             call_return=np.array(self._call_return + [0] * n_text, dtype=np.int32),
@@ -156,18 +154,37 @@ def _text_block(dfa: Dfa, mode: int, bounded: bool) -> TextBlock:
         states.append(edges)
     return TextBlock(
         mode=mode, counted=bounded, final=np.array([a and mode != JSON_STRING for a in dfa.accepting], dtype=np.uint8),
-        free=np.array([_free(s, mode, e) for s, e in enumerate(states)], dtype=np.uint8),
+        free=np.frombuffer(_free([mode] * len(states), states), dtype=np.uint8),
         n_edges=np.array([len(e) for e in states], dtype=np.int64), edges=_rows((edge for out in states for edge in out), 6))
 
 
-def _free(state: int, mode: int, edges: Sequence[Edge]) -> int:
-    """Whether all characters lead from a state back to it: 0, FREE or FREE_COUNTED."""
-    if mode == RAW or not 2 <= len(edges) <= 3:
-        return 0
-    for free, op in ((FREE, ALWAYS), (FREE_COUNTED, TAKE)):
-        if all(edge == (low, high, state, op, 0, 0) for edge, (low, high) in zip(edges, ALL, strict=False)):
-            return free
-    return 0
+def _free(modes: Sequence[int], states: Sequence[Sequence[Edge]]) -> bytes:
+    """FREE, FREE_COUNTED or 0 for each state: the greatest set of states that take every character and lead into the set."""
+    free = bytearray(len(states))
+    for state, (mode, edges) in enumerate(zip(modes, states, strict=True)):
+        if mode != RAW and len(edges) > 1 and _covers_all(edges):
+            if all(edge[3:] == (ALWAYS, 0, 0) for edge in edges if edge[0] != CLOSE):
+                free[state] = FREE
+            elif all(edge[2:] == (state, TAKE, 0, 0) for edge in edges if edge[0] != CLOSE):
+                free[state] = FREE_COUNTED
+    candidates = [state for state, kind in enumerate(free) if kind == FREE]
+    while True:
+        left = [s for s in candidates if all(free[edge[2]] == FREE for edge in states[s] if edge[0] != CLOSE)]
+        if len(left) == len(candidates):
+            return bytes(free)
+        for state in set(candidates) - set(left):
+            free[state] = 0
+        candidates = left
+
+
+def _covers_all(edges: Sequence[Edge]) -> bool:
+    """Whether sorted edges leave out no character."""
+    expected = 0
+    for low, high, *_ in edges:
+        if low != expected and (low, expected) != (0xE000, 0xD800):   # no edge holds a surrogate
+            return False
+        expected = high + 1
+    return expected >= CLOSE
 
 
 def _placed(states: np.ndarray, n_others: int) -> np.ndarray:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.machinery
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 ABI_VERSION = 1
 """Raised whenever a function of the native library changes its arguments or its layouts; must equal abi.cpp's."""
@@ -51,7 +53,9 @@ def open_library(path: Path) -> ctypes.CDLL:
     return library
 
 
-def bind(library: ctypes.CDLL, name: str, argument_types: list[type], result_type: type | None = None) -> ctypes._CFuncPtr:
+def bind(
+    library: ctypes.CDLL, name: str, argument_types: Sequence[type], result_type: type | None = None
+) -> Callable[..., Any]:
     """The C function `name` with its argument types fixed, ready to be kept and called often.
 
     Each binding is its own object, so two users of one function cannot disturb each other's types.
@@ -88,4 +92,5 @@ def instruction_set() -> str | None:
     library = load()
     if library is None:
         return None
-    return bind(library, "turnstile_instruction_set", [], ctypes.c_char_p)().decode()
+    name: bytes = bind(library, "turnstile_instruction_set", [], ctypes.c_char_p)()
+    return name.decode()

@@ -42,8 +42,9 @@ UNSEEN = 6         # bit x of a is 0; then it is 1
 ANY_UNSEEN = 7     # some bit of x is 0 in a
 ALL_SEEN = 8       # every bit of x is 1 in a
 
-FREE = 1           # all characters, without condition
-FREE_COUNTED = 2   # all characters, by TAKE with x = 0
+# Whether a text state takes whatever characters come, for as long as they come.
+FREE = 1           # it does
+FREE_COUNTED = 2   # it does while b > 0, and comes back to itself
 
 POP = -1           # edge target: the rule is finished
 NO_CALLS = -1
@@ -77,7 +78,7 @@ class Tables:
     space: np.ndarray         # [states] uint8: 1 where bounded whitespace may come (RAW only)
     final: np.ndarray         # [states] uint8: 1 where the rule may end
     counted: np.ndarray       # [states] uint8: 1 where a and b are counts (TAKE, DONE), so large ones are alike
-    free: np.ndarray          # [states] uint8: FREE or FREE_COUNTED where any character leads back to the state itself
+    free: np.ndarray          # [states] uint8: FREE or FREE_COUNTED where no character is refused, now and after any others
     edge_begin: np.ndarray    # [states + 1] int32
     call_list: np.ndarray     # [states] int32, NO_CALLS where nothing is called
     call_return: np.ndarray   # [states] int32

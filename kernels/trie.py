@@ -1,12 +1,14 @@
 """The vocabulary as a byte trie, and the walk that turns a machine's position into a mask of tokens.
 
-`masks_reference` defines the walk; `native/trie.cpp` does the same with the machine's step inlined. `load_machine`
+`mask_reference` defines the walk; `native/trie.cpp` does the same with the machine's step inlined. `load_machine`
 chooses: the native one where the library was built, else the reference.
 """
 
 from __future__ import annotations
 
+import codecs
 import ctypes
+import re
 import struct
 import threading
 from collections.abc import Callable, Hashable, Sequence
@@ -19,6 +21,7 @@ from kernels import library
 from kernels.pushdown import ReferenceMachine, Tables
 
 _STEP_LIMIT = 1 << 27   # frame steps of one mask: about a second natively
+_REFERENCE_STEP_LIMIT = 1 << 19
 _TOO_MUCH_WORK = -2
 
 
@@ -46,10 +49,21 @@ class TokenTrie:
     tokens: np.ndarray        # [tokens] int32, token ids in node order
     n_words: int              # uint32 words of a mask row
     longest: int              # bytes of the longest token
+    plain_row: np.ndarray     # [n_words] uint32: the mask of the tokens that may stand in a JSON string as they are
+    special: TokenTrie | None # the trie of all other tokens; None in that trie itself
     closers: int              # most bytes of one token that can end a rule: how deep a token can climb out
 
     @classmethod
     def build(cls, token_bytes: Sequence[bytes]) -> TokenTrie:
+        plain = [data if data and _goes_on_plainly(data) else b"" for data in token_bytes]
+        special = cls._build([b"" if itself else data for itself, data in zip(plain, token_bytes, strict=True)], None, None)
+        row = np.zeros(special.n_words, dtype=np.uint32)
+        _set_bits(row, np.array([token for token, data in enumerate(plain) if data], dtype=np.int64))
+        return cls._build(token_bytes, row, special)
+
+    @classmethod
+    def _build(cls, token_bytes: Sequence[bytes], plain_row: np.ndarray | None, special: TokenTrie | None) -> TokenTrie:
+        n_words = (len(token_bytes) + 31) // 32
         order = sorted((data, token) for token, data in enumerate(token_bytes) if data)
         byte = bytearray()
         depth: list[int] = []
@@ -71,10 +85,27 @@ class TokenTrie:
             byte=np.frombuffer(bytes(byte), dtype=np.uint8), depth=depths, end=ends, height=heights,
             plain=_plain_subtrees(byte, depth, ends),
             token_begin=np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32),
-            tokens=np.array(tokens, dtype=np.int32), n_words=(len(token_bytes) + 31) // 32,
+            tokens=np.array(tokens, dtype=np.int32), n_words=n_words, special=special,
+            plain_row=np.zeros(n_words, dtype=np.uint32) if plain_row is None else plain_row,
             longest=max((len(data) for data, _ in order), default=0),
             closers=max((sum(data.count(c) for c in b'"]}') for data, _ in order), default=0),
         )
+
+
+def _goes_on_plainly(data: bytes) -> bool:
+    """Whether a text is, or can go on as, well-formed UTF-8 without quote, backslash or control character."""
+    try:
+        text = codecs.utf_8_decode(data, "strict", False)[0]    # False: it may end within a character
+    except UnicodeDecodeError:
+        return False
+    return not _SPECIAL.search(text)
+
+
+_SPECIAL = re.compile(r'[\x00-\x1f"\\]')
+
+
+def _set_bits(row: np.ndarray, tokens: np.ndarray) -> None:
+    np.bitwise_or.at(row, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
 
 
 def _common_prefix(left: bytes, right: bytes) -> int:
@@ -137,8 +168,9 @@ def mask_reference(trie: TokenTrie, position: Hashable, step: Callable[[Any, int
     """Set the bit of every token whose bytes `step` takes all, clear the others.
 
     Goes down the trie level by level; the nodes of a level that share a position are one group, so a step is asked once for
-    each position and byte, however many tokens stand there.
+    each position and byte, however many tokens stand there. Raises MaskTooCostly.
     """
+    steps = 0
     allowed = np.zeros(len(trie.byte), dtype=bool)
     groups: dict[Hashable, np.ndarray] = {position: np.flatnonzero(trie.depth == 1)}
     while groups:
@@ -146,6 +178,9 @@ def mask_reference(trie: TokenTrie, position: Hashable, step: Callable[[Any, int
         for here, nodes in groups.items():
             node_bytes = trie.byte[nodes]
             for byte in np.unique(node_bytes).tolist():
+                steps += 1
+                if steps > _REFERENCE_STEP_LIMIT:
+                    raise MaskTooCostly(_REFERENCE_STEP_LIMIT)
                 after = step(here, byte)
                 if after is not None:
                     following.setdefault(after, []).append(nodes[node_bytes == byte])
@@ -158,7 +193,7 @@ def mask_reference(trie: TokenTrie, position: Hashable, step: Callable[[Any, int
                 groups[after] = below
     row[:] = 0
     tokens = trie.tokens[np.repeat(allowed, np.diff(trie.token_begin))]
-    np.bitwise_or.at(row, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
+    _set_bits(row, tokens)
 
 
 def _children(trie: TokenTrie, nodes: np.ndarray) -> np.ndarray:
@@ -211,7 +246,8 @@ class _NativeTables(ctypes.Structure):
 
 
 class _NativeTrie(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("byte", "plain", "depth", "end", "height", "token_begin", "tokens")]
+    _fields_ = [(name, ctypes.c_void_p) for name in (
+        "byte", "plain", "depth", "end", "height", "token_begin", "tokens", "plain_row")]
     _fields_ += [("n_nodes", ctypes.c_int32), ("n_words", ctypes.c_int32), ("longest", ctypes.c_int32)]
 
 
@@ -229,11 +265,13 @@ class NativeMachine:
     def __init__(self, native: ctypes.CDLL, tables: Tables, trie: TokenTrie) -> None:
         self._tables, self._trie = tables, trie   # keep the arrays alive
         self._c_tables = _NativeTables(*_addresses(tables, _NativeTables), tables.root, tables.reach)
-        self._c_trie = _NativeTrie(*_addresses(trie, _NativeTrie), len(trie.byte), trie.n_words, trie.longest)
-        self._tables_at, self._trie_at = ctypes.addressof(self._c_tables), ctypes.addressof(self._c_trie)
+        self._c_tries = [_NativeTrie(*_addresses(part, _NativeTrie), len(part.byte), part.n_words, trie.longest)
+                         for part in (trie, trie.special) if part is not None]
+        self._tables_at = ctypes.addressof(self._c_tables)
+        self._trie_at, self._special_at = (ctypes.addressof(part) for part in self._c_tries)
         self._longest, self._depth = trie.longest, key_depth(trie)
         self._advance = library.bind(native, "ts_advance", [_POINTER, _POINTER, _POINTER, _INT, _INT, _INT, _POINTER, _INT], _INT)
-        self._fill = library.bind(native, "ts_fill", [_POINTER, _POINTER, _POINTER, _POINTER, ctypes.c_int64], _INT)
+        self._fill = library.bind(native, "ts_fill", [_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.c_int64], _INT)
         start = library.bind(native, "ts_start", [_POINTER, _INT, _INT, _POINTER, _INT], _INT)
         self._buffers = threading.local()
         at, room, _ = self._buffer()
@@ -261,7 +299,7 @@ class NativeMachine:
 
     def fill(self, position: NativePosition, row: np.ndarray) -> None:
         assert row.dtype == np.uint32 and row.flags.c_contiguous and len(row) == self._trie.n_words
-        done = self._fill(self._tables_at, self._trie_at, position.configuration, row.ctypes.data, _STEP_LIMIT)
+        done = self._fill(self._tables_at, self._trie_at, self._special_at, position.configuration, row.ctypes.data, _STEP_LIMIT)
         if done == _TOO_MUCH_WORK:
             raise MaskTooCostly(_STEP_LIMIT)
 

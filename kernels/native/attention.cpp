@@ -99,7 +99,8 @@ struct Attention {
         const int64_t tasks = tiles_times_heads();
         float* states = static_cast<float*>(thread_scratch(0, tasks * segments * state_floats() * int64_t(sizeof(float))));
         parallel(tasks * segments, [&](int64_t i) {
-            if (i % segments < segments_of(tile_of(i / segments))) attend_segment(i / segments, i % segments, states + i * state_floats());
+            const int64_t task = i / segments, segment = i % segments;
+            if (segment < segments_of(tile_of(task))) attend_segment(task, segment, states + i * state_floats());
         });
         parallel(tasks, [&](int64_t task) {
             float* totals = states + task * segments * state_floats();

@@ -100,7 +100,8 @@ INLINE void each_query(const AttentionCall& call, const Tile& tile, int64_t kv_h
 // All queries of the tile that read kv_head, over blocks [first_block, last_block) of their sequence, from a fresh state.
 // states: [tokens][group][state_floats]. Block by block, each of the three steps is done for all queries before the next:
 // a query's steps wait for each other, different queries' do not.
-void attend(const AttentionCall& call, const Tile& tile, int64_t kv_head, int64_t first_block, int64_t last_block, float* states) {
+void attend(const AttentionCall& call, const Tile& tile, int64_t kv_head, int64_t first_block, int64_t last_block,
+            float* states) {
     const int64_t floats = call.state_floats(), queries = tile.tokens * call.group();
     for (int64_t i = 0; i < queries; i++) {
         std::memset(states + i * floats, 0, size_t(floats) * sizeof(float));

@@ -1,8 +1,6 @@
 // All kernels in plain vectors of the compiler, for any CPU.
 #include "compile.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"       // vectors wider than the registers never cross a call here
-
 namespace turnstile::portable {
 #include "lanes_portable.h"
 

@@ -38,7 +38,9 @@ struct KindQ8_0 {      // f16 scales [16], then int8 [32][16]
     using Scale = Lanes;
     using Word = Lanes;
     INLINE static Scale scale(const uint8_t* group) { return load_half(reinterpret_cast<const uint16_t*>(group)); }
-    INLINE static Word word(const uint8_t* group, int j) { return load_int8(reinterpret_cast<const int8_t*>(group) + 32 + 16 * j); }
+    INLINE static Word word(const uint8_t* group, int j) {
+        return load_int8(reinterpret_cast<const int8_t*>(group + 32 + 16 * j));
+    }
     INLINE static Lanes value(Word w, int, const Scale& d) { return mul(w, d); }
 };
 

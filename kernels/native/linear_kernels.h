@@ -116,7 +116,8 @@ void block(const float* w, const float* x, int64_t inputs, bool first, float* y,
 }
 
 template <int R, int P>
-void block_of_rows(int rows, const float* w, const float* x, int64_t inputs, bool first, float* y, int64_t y_stride, int64_t valid) {
+void block_of_rows(int rows, const float* w, const float* x, int64_t inputs, bool first, float* y, int64_t y_stride,
+                   int64_t valid) {
     if (rows == R) return block<R, P>(w, x, inputs, first, y, y_stride, valid);
     if constexpr (R > 1) block_of_rows<R - 1, P>(rows, w, x, inputs, first, y, y_stride, valid);
 }

@@ -58,7 +58,8 @@ TURNSTILE_API int64_t turnstile_rotary(float* q, float* k, const int32_t* positi
 
 // shape: n, kv_heads, d, block_tokens, blocks, floats between two tokens of k and of v.
 // Returns 0, or the place + 1 of the first slot outside the pool, with nothing written.
-TURNSTILE_API int64_t turnstile_write_kv(const float* k, const float* v, float* pool, const int64_t* slots, const int64_t* shape) {
+TURNSTILE_API int64_t turnstile_write_kv(const float* k, const float* v, float* pool, const int64_t* slots,
+                                         const int64_t* shape) {
     const int64_t n = shape[0], kv_heads = shape[1], d = shape[2], block_tokens = shape[3], blocks = shape[4];
     for (int64_t i = 0; i < n; i++)
         if (slots[i] < 0 || slots[i] >= blocks * block_tokens) return i + 1;
@@ -77,5 +78,6 @@ TURNSTILE_API int64_t turnstile_write_kv(const float* k, const float* v, float* 
 // logits [m, vocabulary], rows `stride` floats apart; bits [m, ceil(vocabulary / 32)].
 TURNSTILE_API void turnstile_mask_logits(float* logits, int64_t stride, const uint32_t* bits, int64_t m, int64_t vocabulary) {
     const KernelTable& table = kernels();
-    over_rows(m, vocabulary, [&](int64_t i) { table.mask(logits + i * stride, bits + i * ((vocabulary + 31) / 32), vocabulary); });
+    const int64_t words = (vocabulary + 31) / 32;
+    over_rows(m, vocabulary, [&](int64_t i) { table.mask(logits + i * stride, bits + i * words, vocabulary); });
 }

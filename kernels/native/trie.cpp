@@ -35,6 +35,7 @@ struct Tables {
 struct Trie {
     const uint8_t *byte, *plain;
     const int32_t *depth, *end, *height, *token_begin, *tokens;
+    const uint32_t* plain_row;
     int32_t n_nodes, n_words, longest;
 };
 
@@ -534,13 +535,20 @@ int32_t ts_advance(const Tables* tables, const uint8_t* position, const uint8_t*
     return report(run, *tables, frames, longest, depth, out, room);
 }
 
-int32_t ts_fill(const Tables* tables, const Trie* trie, const uint8_t* position, uint32_t* row, int64_t step_limit) {
+// `special` is the trie of the tokens that `trie`'s plain row leaves out: the only ones in doubt where any character may come.
+int32_t ts_fill(const Tables* tables, const Trie* trie, const Trie* special, const uint8_t* position, uint32_t* row,
+                int64_t step_limit) {
     Run run(*tables);
     std::vector<Frames> at_depth(size_t(trie->longest) + 1);
     std::vector<int64_t> free_characters(size_t(trie->longest) + 1);
     run.read(position, at_depth[0]);
     free_characters[0] = run.free_characters(at_depth[0]);
-    std::memset(row, 0, size_t(trie->n_words) * sizeof(uint32_t));
+    if (free_characters[0] >= trie->longest) {
+        std::memcpy(row, trie->plain_row, size_t(trie->n_words) * sizeof(uint32_t));
+        trie = special;
+    } else {
+        std::memset(row, 0, size_t(trie->n_words) * sizeof(uint32_t));
+    }
     for (int32_t node = 0; node < trie->n_nodes;) {
         const int32_t depth = trie->depth[node];
         int32_t with_tokens = node + 1;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema import Draft202012Validator
 
 CASES = [
     # schema, texts that satisfy it, texts that do not
@@ -34,6 +34,7 @@ CASES = [
     ({"type": "integer", "exclusiveMinimum": 5, "exclusiveMaximum": 8}, ["6", "7"], ["5", "8", "60"]),
     ({"type": "number", "minimum": 2.5}, ["2.5", "3", "1e20", "10.25"], ["2.4", "0", "-3", "2.49999999999"]),
     ({"type": "integer", "multipleOf": 7, "minimum": -14}, ["0", "7", "-14", "7000000007"], ["1", "-21", "8"]),
+    ({"type": "integer", "multipleOf": 7.0}, ["0", "7000000007"], ["8", "10409109095160601"]),   # a multiple, but not in doubles
     ({"type": "array", "items": {"type": "integer"}}, ["[]", "[1]", "[1, 2, 3]"], ['["a"]', "[1, null]"]),
     ({"type": "array", "minItems": 1, "maxItems": 2}, ["[1]", '[1, "a"]'], ["[]", "[1, 2, 3]"]),
     ({"prefixItems": [{"type": "integer"}, {"type": "string"}], "items": False}, ["[]", "[1]", '[1, "a"]'],
@@ -82,6 +83,7 @@ CASES = [
     ({"type": "string", "format": "date-time"},
      ['"2024-02-29T23:59:59Z"', '"2024-01-01T00:00:00.123+05:30"', '"2024-01-01t00:00:00z"'],
      ['"2024-01-01 00:00:00Z"', '"2024-01-01T24:00:00Z"', '"2024-01-01T00:00:00"']),
+    ({"type": "string", "format": "time"}, ['"23:59:59Z"', '"00:00:00.5-01:00"'], ['"24:00:00Z"', '"23:59:59"', '"23:59Z"']),
     ({"type": "string", "format": "uuid"}, ['"123e4567-e89b-12d3-a456-426614174000"'],
      ['"123e4567e89b12d3a456426614174000"', '"x"']),
     ({"type": "string", "format": "ipv4"}, ['"0.0.0.0"', '"255.10.9.1"'], ['"256.1.1.1"', '"1.2.3"', '"01.2.3.4"']),
@@ -99,16 +101,16 @@ CASES = [
 
 @pytest.mark.parametrize(("schema", "valid", "invalid"), CASES, ids=[json.dumps(case[0])[:60] for case in CASES])
 def test_what_satisfies_a_schema_can_be_written_and_nothing_else(admits, schema, valid, invalid):
-    oracle = Draft202012Validator(schema, format_checker=FormatChecker())
+    oracle = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
     assert [oracle.is_valid(json.loads(text)) for text in valid + invalid] == [True] * len(valid) + [False] * len(invalid)
     assert [text for text in valid if not admits(schema, text)] == []
     assert [text for text in invalid if admits(schema, text)] == []
 
 
 @pytest.mark.parametrize("text",
-                         ["2024-02-29T23:59:59", "a@", "@b", "a b@c.d", "http//x", "1http://x", "http://[::1", "-a.b", "a_b.c",
+                         ["a@", "@b", "a b@c.d", "http//x", "1http://x", "http://[::1", "-a.b", "a_b.c",
                           "a..b"])
-@pytest.mark.parametrize("format_", ["time", "email", "uri", "hostname"])
+@pytest.mark.parametrize("format_", ["email", "uri", "hostname"])
 def test_a_format_that_the_oracle_cannot_check_here_is_still_enforced(admits, format_, text):
     assert not admits({"type": "string", "format": format_}, json.dumps(text))
 

@@ -74,6 +74,8 @@ BOMBS = {
     "oneOf 60 objects": {"oneOf": [{"type": "object", "properties": {"k": {"const": i}, "v": {"type": "string"}},
                                     "required": ["k"]}
                                    for i in range(60)]},
+    "oneOf 250 objects": {"oneOf": [{"type": "object", "properties": {"k": {"const": f"k{i}"}}, "required": ["k"]}
+                                    for i in range(250)]},
     "multipleOf a large number": {"type": "integer", "multipleOf": 1_000_003},
     "huge numbers": {"minimum": -10**400, "maxLength": 10**400, "maxItems": 10**400},
     "huge lower count": {"type": "array", "minItems": 10**30},
@@ -103,6 +105,7 @@ def test_the_error_names_the_limit_and_what_was_needed():
 @pytest.mark.parametrize(("limits", "schema"), [
     (Limits(schema_values=3), {"enum": [1, 2, 3]}),
     (Limits(schema_depth=4), nested({}, 5, in_array)),
+    (Limits(pairs_of_one_of=2), {"oneOf": [{"type": "null"}, {"type": "string"}, {"type": "array"}]}),
     (Limits(nodes=3), nested({}, 9, in_array)),
     (Limits(shapes=3), {"anyOf": [{"const": n} for n in range(9)]}),
     (Limits(nesting_of_combinators=3), nested({}, 9, lambda s, _: {"anyOf": [s, {"type": "null"}]})),

@@ -77,8 +77,8 @@ def test_a_property_cannot_come_twice(admits):
     assert not admits({"type": "object", "properties": {"a": {}}}, '{"a": 1, "\\u0061": 2}')
 
 
-@pytest.mark.parametrize("text",
-                         ['"\\"\\\\\\/\\b\\f\\n\\r\\t"', '"\\u0000\\uFFFF"', '"é日😀"', '"\\ud83d\\uDE00"', '"\\u2028"', '"\x7f"'])
+@pytest.mark.parametrize(
+    "text", ['"\\"\\\\\\/\\b\\f\\n\\r\\t"', '"\\u0000\\uFFFF"', '"é日😀"', '"\\ud83d\\uDE00"', '"\\u2028"', '"\x7f"'])
 def test_every_way_to_write_a_character_is_admitted(admits, text):
     assert json.loads(text)
     assert admits({"type": "string"}, text)

@@ -115,6 +115,13 @@ def test_a_subtree_is_plain_exactly_if_every_text_in_it_may_stand_in_a_json_stri
     assert TRIE.plain.astype(bool).tolist() == expected
 
 
+def test_the_plain_row_and_the_special_trie_share_the_vocabulary_out():
+    plain = {token for token, data in enumerate(TOKENS) if data and goes_on_plainly(data)}
+    assert bits(TRIE.plain_row) == plain
+    assert TRIE.special is not None
+    assert set(TRIE.special.tokens.tolist()) == {token for token, data in enumerate(TOKENS) if data} - plain
+
+
 def test_an_empty_vocabulary_has_an_empty_trie():
     trie = TokenTrie.build([b"", b""])
     assert len(trie.byte) == 0

@@ -8,7 +8,7 @@ from typing import Any
 NAMES = ["a", "b", "ab", "abc", "é", 'x"y', "", "k"]
 TEXTS = ["", "a", "ab", "aab", "é😀", "x\ty", "b1", "yyx", "2024-02-29", 'q"\\']
 PATTERNS = ["^a+b*$", "b", "^[a-c]{2,}", "\\d$", "^(x|yy)*$", "é|😀", "^\\S+$", "[^a-z]"]
-FORMATS = ["date", "uuid", "ipv4", "ipv6", "date-time", "email"]
+FORMATS = ["date", "time", "uuid", "ipv4", "ipv6", "date-time", "email"]
 
 
 def random_value(r: Random, depth: int = 0) -> Any:
