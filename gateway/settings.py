@@ -76,8 +76,8 @@ class Settings:
     max_waiting: int = _setting(256, "requests in the queue before a new one is refused", at_least=0)
     cache_ttl_s: float = _setting(3600.0, "seconds that an unused block stays reachable", above=0)
     seed: int = _setting(0, "seed of requests that name none", at_least=0, at_most=2**63 - 1)
-    whitespace: Literal["compact", "bounded"] = _setting(
-        "compact", "whitespace that a JSON answer may hold between its parts", choices=("compact", "bounded"))
+    style: Literal["compact", "free"] = _setting(
+        "compact", "how freely a JSON answer may be written", choices=("compact", "free"))
 
     max_body_bytes: int = _setting(8_388_608, "longest request body", at_least=1024)
     request_timeout_s: float = _setting(600.0, "seconds after which a request is given up", above=0)

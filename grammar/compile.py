@@ -14,35 +14,36 @@ from grammar.normal import normal_form
 from grammar.vocabulary import Vocabulary
 
 _ORDERS = {"schema": True, "any": False}
-_SPACES = {"bounded": True, "compact": False}
+_STYLES = {"free": True, "compact": False}
 
 
 def compile_json_schema(
-    schema: dict[str, Any] | bool, vocabulary: Vocabulary, *, property_order: str = "schema", whitespace: str = "bounded",
+    schema: dict[str, Any] | bool, vocabulary: Vocabulary, *, property_order: str = "schema", style: str = "free",
     limits: Limits | None = None,
 ) -> CompiledGrammar:
     """The grammar of the JSON texts whose value satisfies `schema`.
 
-    property_order: "schema" (properties come in the schema's order) or "any". whitespace: "bounded" (nothing, one space, or
-    up to two newlines and an indent, at every place between tokens of JSON) or "compact" (none).
+    property_order: "schema" (properties come in the schema's order) or "any". style: "free" (every spelling of
+    strings that JSON has; nothing, one space, or up to two newlines and an indent at every place between tokens of JSON) or
+    "compact" (no whitespace, and one spelling for each character: the one of `json.dumps` with ensure_ascii=False).
 
     Raises SchemaError where the schema is malformed, satisfied by no value, or uses what is not enforced; GrammarTooLarge,
     one of those, where `limits` do not suffice; ValueError for an unknown option.
     """
-    style = _style(property_order, whitespace)
+    writing = _style(property_order, style)
     budget = Budget(limits)
-    return CompiledGrammar(emit_json(normal_form(schema, budget), style, budget), vocabulary)
+    return CompiledGrammar(emit_json(normal_form(schema, budget), writing, budget), vocabulary)
 
 
 def check_json_schema(schema: dict[str, Any] | bool, *, property_order: str = "schema", limits: Limits | None = None) -> None:
     """Raise what `compile_json_schema` would raise, without a vocabulary."""
     budget = Budget(limits)
-    emit_json(normal_form(schema, budget), _style(property_order, "bounded"), budget)
+    emit_json(normal_form(schema, budget), _style(property_order, "free"), budget)
 
 
-def compile_json_object(vocabulary: Vocabulary, whitespace: str = "bounded") -> CompiledGrammar:
+def compile_json_object(vocabulary: Vocabulary, style: str = "free") -> CompiledGrammar:
     """The grammar of all JSON objects."""
-    return compile_json_schema({"type": "object"}, vocabulary, whitespace=whitespace)
+    return compile_json_schema({"type": "object"}, vocabulary, style=style)
 
 
 def compile_regex(pattern: str, vocabulary: Vocabulary, *, limits: Limits | None = None) -> CompiledGrammar:
@@ -71,9 +72,9 @@ def compile_choice(choices: Sequence[str], vocabulary: Vocabulary, *, limits: Li
     return CompiledGrammar(emit_text(automata.from_words(choices), budget), vocabulary)
 
 
-def _style(property_order: str, whitespace: str) -> Style:
+def _style(property_order: str, style: str) -> Style:
     if property_order not in _ORDERS:
         raise ValueError(f"property_order must be one of {sorted(_ORDERS)}, not {property_order!r}")
-    if whitespace not in _SPACES:
-        raise ValueError(f"whitespace must be one of {sorted(_SPACES)}, not {whitespace!r}")
-    return Style(spaces=_SPACES[whitespace], ordered=_ORDERS[property_order])
+    if style not in _STYLES:
+        raise ValueError(f"style must be one of {sorted(_STYLES)}, not {style!r}")
+    return Style(spaces=_STYLES[style], escapes=_STYLES[style], ordered=_ORDERS[property_order])

@@ -30,6 +30,7 @@ from kernels.pushdown import (
     ANY_UNSEEN,
     CLOSE,
     DONE,
+    JSON_PLAIN,
     JSON_STRING,
     KEY,
     KEY_IN,
@@ -49,10 +50,17 @@ MOST_UNORDERED = 62   # properties of an object whose keys may come in any order
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How answers are written: `spaces` allows the bounded whitespace, `ordered` fixes the order of properties."""
+    """How answers are written: `spaces` allows the bounded whitespace, `escapes` every spelling of a string that JSON has
+    (else each character has one), `ordered` fixes the order of properties."""
 
     spaces: bool = True
+    escapes: bool = True
     ordered: bool = True
+
+    @property
+    def string(self) -> int:
+        """How the states of a string read."""
+        return JSON_STRING if self.escapes else JSON_PLAIN
 
 
 def emit_text(dfa: Dfa, budget: Budget) -> Tables:
@@ -127,7 +135,7 @@ class _Emitter:
         return self._tables.text(dfa, RAW)
 
     def _quoted(self, dfa: Dfa, bounded: bool = False) -> int:
-        body = self._tables.text(dfa, JSON_STRING, bounded=bounded)
+        body = self._tables.text(dfa, self._style.string, bounded=bounded)
         return self._tables.state(edges=[(0x22, 0x22, body, ALWAYS, 0, 0)])
 
     def _string(self, shape: String) -> Call:
@@ -140,7 +148,7 @@ class _Emitter:
         return self._once(("text", id(dfa), bounded), lambda: self._quoted(dfa, bounded)), 0, most
 
     def _plain_string(self) -> int:
-        body = self._tables.state(JSON_STRING, counted=True)
+        body = self._tables.state(self._style.string, counted=True)
         self._tables.set_edges(body, [*((low, high, body, TAKE, 0, 0) for low, high in ALL), (CLOSE, CLOSE, POP, DONE, 0, 0)])
         return self._tables.state(counted=True, edges=[(0x22, 0x22, body, ALWAYS, 0, 0)])
 
@@ -193,11 +201,11 @@ class _Emitter:
         """The trie of the property names, and with additional properties all other names; returns its root."""
         trie = automata.from_words([*keys.names, *keys.forbidden])
         below, ends = _paths(trie, keys.names)
-        states = [self._tables.state(JSON_STRING) for _ in trie.edges]
+        states = [self._tables.state(self._style.string) for _ in trie.edges]
         other = other_value = None
         if keys.additional is not None:
             other_value = self._value(keys.additional, after)
-            other = self._tables.state(JSON_STRING)
+            other = self._tables.state(self._style.string)
             self._tables.set_edges(other, [*((low, high, other, ALWAYS, 0, 0) for low, high in ALL),
                                            (CLOSE, CLOSE, other_value, ALWAYS, 0, 0)])
         for state, out in enumerate(trie.edges):

@@ -14,6 +14,7 @@ from kernels.pushdown import (
     CLOSE,
     FREE,
     FREE_COUNTED,
+    JSON_PLAIN,
     JSON_STRING,
     NO_CALLS,
     POP,
@@ -88,8 +89,8 @@ class TableBuilder:
     def text(self, dfa: Dfa, mode: int, *, bounded: bool = False) -> int:
         """The states of a text automaton; returns its start.
 
-        In JSON_STRING mode an accepted text closes its string and ends the rule; in the other modes its last state is final. With
-        `bounded` register b counts down the characters left, and no edge is open that leads too far from the end.
+        In the modes of JSON strings an accepted text closes its string and ends the rule; in the others its last state is final.
+        With `bounded` register b counts down the characters left, and no edge is open that leads too far from the end.
         """
         self._budget.check("table_states", len(self._edges) + self._n_text_states + len(dfa.edges))
         kind = mode, bounded
@@ -143,17 +144,18 @@ class TableBuilder:
 
 def _text_block(dfa: Dfa, mode: int, bounded: bool) -> TextBlock:
     nearest = dfa.shortest() if bounded else []
+    quoted = mode in (JSON_STRING, JSON_PLAIN)
     states: list[list[Edge]] = []
     for out, accepting in zip(dfa.edges, dfa.accepting, strict=True):
         if bounded:
             edges = [(low, high, target, TAKE, nearest[target], 0) for low, high, target in out]
         else:
             edges = [(low, high, target, ALWAYS, 0, 0) for low, high, target in out]
-        if accepting and mode == JSON_STRING:
+        if accepting and quoted:
             edges.append((CLOSE, CLOSE, POP, ALWAYS, 0, 0))
         states.append(edges)
     return TextBlock(
-        mode=mode, counted=bounded, final=np.array([a and mode != JSON_STRING for a in dfa.accepting], dtype=np.uint8),
+        mode=mode, counted=bounded, final=np.array([a and not quoted for a in dfa.accepting], dtype=np.uint8),
         free=np.frombuffer(_free([mode] * len(states), states), dtype=np.uint8),
         n_edges=np.array([len(e) for e in states], dtype=np.int64), edges=_rows((edge for out in states for edge in out), 6))
 

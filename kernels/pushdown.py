@@ -30,6 +30,7 @@ import numpy as np
 RAW = 0            # edges are over bytes
 TEXT = 1           # edges are over code points, UTF-8 encoded
 JSON_STRING = 2    # as TEXT inside a JSON string: escapes are decoded, a bare quote is CLOSE, bare control characters are refused
+JSON_PLAIN = 3     # as JSON_STRING, but a character has one spelling: itself, or the escape of json.dumps where it can't stand bare
 
 # What an edge asks of the registers a and b, and what it does to them; x and y are its constants.
 ALWAYS = 0         # nothing
@@ -63,6 +64,9 @@ HIGH_ESCAPE = 7                    # ... and a backslash
 HIGH_HEX = 8                       # ... and \u; count = digits so far, value = ten bits << 12 | digits (without the leading D)
 
 _SHORT_ESCAPES = {0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, 0x62: 8, 0x66: 12, 0x6E: 10, 0x72: 13, 0x74: 9}
+_ONLY_HEX = ((0x00, 0x07), (0x0B, 0x0B), (0x0E, 0x1F))          # control characters without a short escape
+_NEVER_BARE = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C))
+_ANY = ((0x00, CLOSE - 1),)
 _FIRST_OF_LENGTH = {UTF8_2: 0x80, UTF8_3: 0x800, UTF8_4: 0x10000}
 
 
@@ -74,7 +78,7 @@ class Tables:
     The start state of a called rule reads at once: it neither calls nor ends.
     """
 
-    mode: np.ndarray          # [states] uint8: RAW, TEXT or JSON_STRING
+    mode: np.ndarray          # [states] uint8: RAW, TEXT, JSON_STRING or JSON_PLAIN
     space: np.ndarray         # [states] uint8: 1 where bounded whitespace may come (RAW only)
     final: np.ndarray         # [states] uint8: 1 where the rule may end
     counted: np.ndarray       # [states] uint8: 1 where a and b are counts (TAKE, DONE), so large ones are alike
@@ -280,6 +284,9 @@ class ReferenceMachine:
         """Whether some character of a range can be read here."""
         return low <= high and any(self._allows(frame, e[3], e[4], e[5]) for e in self._edges_within(frame.state, low, high))
 
+    def _any_open(self, frame: Frame, ranges: Iterable[tuple[int, int]]) -> bool:
+        return any(self._open(frame, low, high) for low, high in ranges)
+
     def _decode(self, frame: Frame, mode: int, byte: int) -> tuple[bool, int]:
         """(True, code point) when the byte ends a character, else (False, next decoder state); 0 when refused."""
         kind, count, value = frame.partial >> 28, frame.partial >> 24 & 15, frame.partial & 0xFFFFFF
@@ -293,9 +300,7 @@ class ReferenceMachine:
                 return True, value   # overlong forms were refused with the byte before
             return False, self._partial_utf8(frame, kind, count, value)
         if kind == ESCAPE:
-            if byte in _SHORT_ESCAPES:
-                return True, _SHORT_ESCAPES[byte]
-            return False, HEX << 28 if byte == 0x75 else 0
+            return self._escaped(frame, mode, byte)
         if kind == HIGH:
             return False, HIGH_ESCAPE << 28 | value if byte == 0x5C else 0
         if kind == HIGH_ESCAPE:
@@ -303,14 +308,16 @@ class ReferenceMachine:
         digit = int(chr(byte), 16) if chr(byte) in "0123456789abcdefABCDEF" else -1
         if digit < 0:
             return False, 0
+        if mode == JSON_PLAIN:
+            return self._plain_hex_digit(frame, count + 1, value << 4 | digit) if not chr(byte).isupper() else (False, 0)
         return self._hex_digit(frame, count, value, digit) if kind == HEX else self._low_digit(frame, count, value, digit)
 
     def _first_byte(self, frame: Frame, mode: int, byte: int) -> tuple[bool, int]:
-        if mode == JSON_STRING:
+        if mode != TEXT:
             if byte == 0x22:
                 return True, CLOSE
             if byte == 0x5C:
-                return False, ESCAPE << 28 if self._open(frame, 0, CLOSE - 1) else 0
+                return False, ESCAPE << 28 if self._any_open(frame, _ANY if mode == JSON_STRING else _NEVER_BARE) else 0
             if byte < 0x20:
                 return False, 0
         if byte < 0x80:
@@ -322,6 +329,20 @@ class ReferenceMachine:
         if 0xF0 <= byte <= 0xF4:
             return False, self._partial_utf8(frame, UTF8_4, 3, byte & 0x07)
         return False, 0
+
+    def _escaped(self, frame: Frame, mode: int, byte: int) -> tuple[bool, int]:
+        """After a backslash."""
+        if byte in _SHORT_ESCAPES:
+            return (False, 0) if mode == JSON_PLAIN and byte == 0x2F else (True, _SHORT_ESCAPES[byte])
+        return False, HEX << 28 if byte == 0x75 and (mode == JSON_STRING or self._any_open(frame, _ONLY_HEX)) else 0
+
+    def _plain_hex_digit(self, frame: Frame, count: int, value: int) -> tuple[bool, int]:
+        """After `count` digits of an escape that only a control character without a short one may have."""
+        shift = 4 * (4 - count)
+        low, high = value << shift, ((value + 1) << shift) - 1
+        if not self._any_open(frame, [(max(low, first), min(high, last)) for first, last in _ONLY_HEX]):
+            return False, 0
+        return (True, value) if count == 4 else (False, HEX << 28 | count << 24 | value)
 
     def _partial_utf8(self, frame: Frame, kind: int, count: int, value: int) -> int:
         low, high = value << 6 * count, ((value + 1) << 6 * count) - 1

@@ -38,9 +38,9 @@ class GrammarShelf:
     def _compile(self, spec: GrammarSpec) -> CompiledGrammar:
         match spec.kind:
             case "json_schema":
-                return grammar.compile_json_schema(json.loads(spec.source), self._vocabulary, whitespace=spec.whitespace)
+                return grammar.compile_json_schema(json.loads(spec.source), self._vocabulary, style=spec.style)
             case "json_object":
-                return grammar.compile_json_object(self._vocabulary, whitespace=spec.whitespace)
+                return grammar.compile_json_object(self._vocabulary, style=spec.style)
             case "regex":
                 return grammar.compile_regex(spec.source, self._vocabulary)
             case "choice":

@@ -40,7 +40,7 @@ class GrammarSpec:
 
     kind: GrammarKind
     source: str                        # a JSON schema; a regex; choices as a JSON array of strings; "" for json_object
-    whitespace: Literal["compact", "bounded"] = "compact"
+    style: Literal["compact", "free"] = "compact"   # of JSON: see grammar.compile_json_schema
 
 
 @dataclass(frozen=True, slots=True)

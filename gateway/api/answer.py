@@ -108,7 +108,7 @@ async def _prepare(request: Request, dialect: Dialect[B], services: Services, ac
     account.stream = bool(body.stream)
     model, tokenizer = services.model_named(body.model)
     refuse_unsupported(body)
-    constraint = constraint_of(body, services.settings.whitespace)
+    constraint = constraint_of(body, services.settings.style)
     account.schema = constraint is not None
     if constraint is not None:
         await services.checker.check(constraint)

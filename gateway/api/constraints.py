@@ -39,8 +39,8 @@ class Constraint:
         return InvalidRequest(f"{self.label}: {why}", self.param, CODE)
 
 
-def constraint_of(body: GenerationBody, whitespace: str) -> Constraint | None:
-    """The body's one constraint; `whitespace` holds where the body names none. Raises InvalidRequest where there are two."""
+def constraint_of(body: GenerationBody, style: str) -> Constraint | None:
+    """The body's one constraint; `style` holds where the body names none. Raises InvalidRequest where there are two."""
     found = [*_in_response_format(body), *_in_structured_outputs(body), *_in_guided(body)]
     if len(found) > 1:
         names = " and ".join(dict.fromkeys(param for param, *_ in found))
@@ -53,8 +53,8 @@ def constraint_of(body: GenerationBody, whitespace: str) -> Constraint | None:
         raise InvalidRequest(
             f"{label}: it has {len(source)} characters, {len(source) - MAX_SOURCE_CHARACTERS} more than this server takes.",
             param, CODE)
-    chosen = body.structured_outputs.whitespace if body.structured_outputs else None
-    spec = GrammarSpec(kind, source, "bounded" if (chosen or whitespace) == "bounded" else "compact")
+    chosen = body.structured_outputs.style if body.structured_outputs else None
+    spec = GrammarSpec(kind, source, "free" if (chosen or style) == "free" else "compact")
     return Constraint(spec, param, label)
 
 
@@ -83,7 +83,7 @@ def _in_structured_outputs(body: GenerationBody) -> list[_Found]:
     found = _three("structured_outputs", wanted.json_, wanted.regex, wanted.choice)
     if wanted.json_object:
         found.append(("structured_outputs", "json_object", "", "Invalid structured_outputs"))
-    if not found and wanted.whitespace is None:
+    if not found and wanted.style is None:
         raise InvalidRequest("structured_outputs needs one of json, regex, choice, json_object.", "structured_outputs")
     return found
 

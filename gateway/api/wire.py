@@ -50,8 +50,8 @@ class StructuredOutputs(ClosedWire):
     regex: Annotated[Text | None, Field(description="The whole answer matches it.")] = None
     choice: Annotated[list[Text] | None, Field(min_length=1, max_length=10_000, description="The answer is one of these.")] = None
     json_object: Annotated[bool | None, Field(description="The answer is any JSON object.")] = None
-    whitespace: Annotated[
-        Literal["compact", "bounded"] | None, Field(description="Whitespace between the parts of a JSON answer.")] = None
+    style: Annotated[
+        Literal["compact", "free"] | None, Field(description="How freely a JSON answer may be written.")] = None
 
 
 class StreamOptions(Wire):
@@ -153,7 +153,7 @@ REFUSED: dict[str, str] = {
     "regex": _USE_STRUCTURED_OUTPUTS,
     "json_schema": "Use response_format with type json_schema.",
     "guided_grammar": _USE_STRUCTURED_OUTPUTS,
-    "guided_whitespace_pattern": "Use structured_outputs.whitespace with 'compact' or 'bounded'.",
+    "guided_whitespace_pattern": "Use structured_outputs.style with 'compact' or 'free'.",
     "allowed_token_ids": "Use structured_outputs or logit_bias.",
     "bad_words": "Use structured_outputs or logit_bias.",
     "include_stop_str_in_output": "Answers end before their stop string.",

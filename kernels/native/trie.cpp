@@ -9,7 +9,7 @@
 
 namespace {
 
-enum Mode : uint8_t { RAW = 0, TEXT = 1, JSON_STRING = 2 };
+enum Mode : uint8_t { RAW = 0, TEXT = 1, JSON_STRING = 2, JSON_PLAIN = 3 };
 enum Op : uint8_t { ALWAYS, TAKE, DONE, KEY_IN, KEY, ALL_REQUIRED, UNSEEN, ANY_UNSEEN, ALL_SEEN };
 enum Free : uint8_t { FREE = 1, FREE_COUNTED = 2 };
 enum Partial : uint32_t { NONE = 0, UTF8_2, UTF8_3, UTF8_4, ESCAPE, HEX, HIGH, HIGH_ESCAPE, HIGH_HEX };
@@ -19,6 +19,9 @@ constexpr int64_t UNBOUNDED = int64_t(1) << 62;
 constexpr uint32_t MAX_NEWLINES = 2, MAX_INDENT = 64, NO_SPACE = ~0u;
 constexpr int32_t TOO_MUCH_WORK = -2;
 constexpr int32_t FIRST_OF_LENGTH[4] = {0, 0x80, 0x800, 0x10000};
+struct Range { int32_t low, high; };
+constexpr Range ONLY_HEX[] = {{0x00, 0x07}, {0x0B, 0x0B}, {0x0E, 0x1F}};
+constexpr Range NEVER_BARE[] = {{0x00, 0x1F}, {'"', '"'}, {'\\', '\\'}};
 
 struct Tables {
     const uint8_t *mode, *space, *final, *counted, *free;
@@ -386,6 +389,13 @@ class Run {
         return false;
     }
 
+    bool plain(const Frame& f) const { return t_.mode[f.state] == JSON_PLAIN; }
+
+    template <size_t N>
+    bool any_open(const Frame& f, const Range (&ranges)[N]) const {
+        return std::any_of(ranges, ranges + N, [&](const Range& r) { return open(f, r.low, r.high); });
+    }
+
     void take(const Frame& f, int32_t point, Frames& out) {
         const int32_t edge = find(f, point);
         if (edge < 0) return;
@@ -434,9 +444,9 @@ class Run {
     }
 
     void first_byte(const Frame& f, uint8_t byte, Frames& out) {
-        if (t_.mode[f.state] == JSON_STRING) {
+        if (t_.mode[f.state] != TEXT) {
             if (byte == '"') return take(f, CLOSE, out);
-            if (byte == '\\') return keep(f, open(f, 0, CLOSE - 1) ? ESCAPE << 28 : 0, out);
+            if (byte == '\\') return keep(f, (plain(f) ? any_open(f, NEVER_BARE) : open(f, 0, CLOSE - 1)) ? ESCAPE << 28 : 0, out);
             if (byte < 0x20) return;
         }
         if (byte < 0x80) return take(f, byte, out);
@@ -460,13 +470,24 @@ class Run {
         }
         if (kind == ESCAPE) {
             const int32_t point = short_escape(byte);
-            return point >= 0 ? take(f, point, out) : keep(f, byte == 'u' ? HEX << 28 : 0, out);
+            if (point >= 0) return plain(f) && byte == '/' ? void() : take(f, point, out);
+            return keep(f, byte == 'u' && (!plain(f) || any_open(f, ONLY_HEX)) ? HEX << 28 : 0, out);
         }
         if (kind == HIGH) return keep(f, byte == '\\' ? HIGH_ESCAPE << 28 | value : 0, out);
         if (kind == HIGH_ESCAPE) return keep(f, byte == 'u' ? HIGH_HEX << 28 | value << 12 : 0, out);
         const int digit = hex_value(byte);
         if (digit < 0) return;
+        if (plain(f)) return byte >= 'A' && byte <= 'F' ? void() : plain_hex_digit(f, count + 1, value << 4 | digit, out);
         return kind == HEX ? hex_digit(f, count + 1, value << 4 | digit, out) : low_digit(f, count, value, digit, out);
+    }
+
+    void plain_hex_digit(const Frame& f, uint32_t count, uint32_t value, Frames& out) {
+        const uint32_t shift = 4 * (4 - count);
+        const int32_t low = int32_t(value << shift), high = int32_t((value + 1) << shift) - 1;
+        bool possible = false;
+        for (const Range& r : ONLY_HEX) possible |= open(f, std::max(low, r.low), std::min(high, r.high));
+        if (!possible) return;
+        return count == 4 ? take(f, int32_t(value), out) : keep(f, HEX << 28 | count << 24 | value, out);
     }
 
     void hex_digit(const Frame& f, uint32_t count, uint32_t value, Frames& out) {

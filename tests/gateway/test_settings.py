@@ -37,7 +37,7 @@ SAMPLES: dict[str, tuple[str, object]] = {
     "max_waiting": ("0", 0),
     "cache_ttl_s": ("2.5", 2.5),
     "seed": ("11", 11),
-    "whitespace": ("bounded", "bounded"),
+    "style": ("free", "free"),
     "max_body_bytes": ("2048", 2048),
     "request_timeout_s": ("30", 30.0),
     "redis_url": ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),

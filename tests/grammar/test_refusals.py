@@ -125,7 +125,7 @@ def test_a_keyword_that_restrains_nothing_here_is_no_reason_to_refuse(schema):
     check_json_schema(schema)
 
 
-@pytest.mark.parametrize("options", [{"property_order": "sorted"}, {"whitespace": "pretty"}])
+@pytest.mark.parametrize("options", [{"property_order": "sorted"}, {"style": "pretty"}])
 def test_an_unknown_option_is_an_error_that_lists_the_known_ones(vocabulary, options):
     with pytest.raises(ValueError, match="must be one of"):
         compile_json_schema(OBJECT, vocabulary, **options)

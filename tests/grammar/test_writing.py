@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grammar import compile_json_schema
 
@@ -39,10 +41,10 @@ def test_a_model_cannot_go_on_with_newlines_or_spaces(feed, vocabulary):
 
 
 def test_compact_means_no_whitespace_outside_strings(admits):
-    assert admits(PAIR, '{"b":[1,2],"a":"x y"}', whitespace="compact")
-    assert not admits(PAIR, '{"b": [1,2]}', whitespace="compact")
-    assert not admits(PAIR, '{"b":[1, 2]}', whitespace="compact")
-    assert not admits(PAIR, '{"b":[1]\n}', whitespace="compact")
+    assert admits(PAIR, '{"b":[1,2],"a":"x y"}', style="compact")
+    assert not admits(PAIR, '{"b": [1,2]}', style="compact")
+    assert not admits(PAIR, '{"b":[1, 2]}', style="compact")
+    assert not admits(PAIR, '{"b":[1]\n}', style="compact")
 
 
 def test_properties_come_in_the_order_of_the_schema(admits):
@@ -83,6 +85,37 @@ def test_every_way_to_write_a_character_is_admitted(admits, text):
     assert json.loads(text)
     assert admits({"type": "string"}, text)
     assert admits({"const": json.loads(text)}, text)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
+def test_compact_writes_a_string_as_json_dumps_does_and_in_no_other_way(admits, text):
+    plain, ascii_only = json.dumps(text, ensure_ascii=False), json.dumps(text)
+    for schema in ({"type": "string"}, {"const": text}, {"type": "string", "pattern": "^", "maxLength": 12}):
+        assert admits(schema, plain, style="compact")
+        assert admits(schema, ascii_only, style="compact") == (ascii_only == plain)
+        assert admits(schema, ascii_only)
+
+
+@pytest.mark.parametrize("text", ['"\\/"', '"\\u0061"', '"\\u0022"', '"\\u000a"', '"\\u001F"', '"\\u007f"', '"\\ud83d\\ude00"'])
+def test_compact_refuses_every_other_spelling_of_a_character(admits, text):
+    assert json.loads(text)
+    assert admits({"type": "string"}, text)
+    assert not admits({"type": "string"}, text, style="compact")
+    assert not admits({"const": json.loads(text)}, text, style="compact")
+
+
+def test_compact_begins_no_escape_that_cannot_end(feed, vocabulary):
+    letters = compile_json_schema({"type": "string", "pattern": "^[a-z]*$"}, vocabulary, style="compact")
+    assert feed(letters, '"a\\') is None
+    quote = compile_json_schema({"const": 'a"b'}, vocabulary, style="compact")
+    assert feed(quote, '"a\\') is not None
+    assert feed(quote, '"a\\u') is None
+    control = compile_json_schema({"const": "\x1e"}, vocabulary, style="compact")
+    assert feed(control, '"\\u001e"') is not None
+    for text in ('"\\u0', '"\\u00', '"\\u001'):
+        assert feed(control, text) is not None
+    for text in ('"\\u1', '"\\u01', '"\\u000', '"\\u001f', '"\\n'):
+        assert feed(control, text) is None
 
 
 @pytest.mark.parametrize("text",

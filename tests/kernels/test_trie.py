@@ -128,9 +128,10 @@ def test_an_empty_vocabulary_has_an_empty_trie():
     assert trie.n_words == 1
 
 
+@pytest.mark.parametrize("escapes", [True, False])
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda s: str(s)[:30])
-def test_a_mask_is_the_tokens_that_can_be_advanced_by(schema):
-    machine = PlainMachine(tables_of(schema), TRIE)
+def test_a_mask_is_the_tokens_that_can_be_advanced_by(schema, escapes):
+    machine = PlainMachine(tables_of(schema, escapes=escapes), TRIE)
     for _, position in walk(machine, seed=1, n=12):
         assert mask(machine, position) == {t for t,
                                            data in enumerate(TOKENS) if data and machine.advance(position, data) is not None}
@@ -140,10 +141,18 @@ def test_a_mask_is_the_tokens_that_can_be_advanced_by(schema):
 @pytest.mark.parametrize("seed", range(60))
 def test_native_and_reference_agree_on_random_schemas(seed):
     try:
-        tables = tables_of(random_document(Random(seed)), spaces=seed % 3 > 0, ordered=seed % 2 > 0)
+        style = {"spaces": seed % 3 > 0, "ordered": seed % 2 > 0, "escapes": seed % 5 > 1}
+        tables = tables_of(random_document(Random(seed)), **style)
     except SchemaError:
         tables = tables_of(SCHEMAS[seed % len(SCHEMAS)])
     compare(tables, seed)
+
+
+@needs_native
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda s: str(s)[:30])
+def test_native_and_reference_agree_where_each_character_has_one_spelling(schema):
+    compare(tables_of(schema, escapes=False), seed=5)
+    compare(tables_of({"type": "string", "pattern": "^[\\x00-\\x20\"\\\\/é]*$"}, escapes=False), seed=6)
 
 
 @needs_native

@@ -48,9 +48,9 @@ async def error_of(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
     ({"structured_outputs": {"regex": "[a-z]+"}}, GrammarSpec("regex", "[a-z]+")),
     ({"structured_outputs": {"choice": ["yes", "nö", "yes"]}}, GrammarSpec("choice", '["yes","nö"]')),
     ({"structured_outputs": {"json_object": True}}, GrammarSpec("json_object", "")),
-    ({"structured_outputs": {"json_object": True, "whitespace": "bounded"}}, GrammarSpec("json_object", "", "bounded")),
-    ({"response_format": {"type": "json_object"}, "structured_outputs": {"whitespace": "bounded"}},
-     GrammarSpec("json_object", "", "bounded")),
+    ({"structured_outputs": {"json_object": True, "style": "free"}}, GrammarSpec("json_object", "", "free")),
+    ({"response_format": {"type": "json_object"}, "structured_outputs": {"style": "free"}},
+     GrammarSpec("json_object", "", "free")),
     ({"guided_json": {"type": "null"}}, GrammarSpec("json_schema", '{"type":"null"}')),
     ({"guided_json": '{"type": "null"}'}, GrammarSpec("json_schema", '{"type":"null"}')),
     ({"guided_regex": "[0-9]{3}"}, GrammarSpec("regex", "[0-9]{3}")),
@@ -74,11 +74,11 @@ async def test_properties_keep_the_order_of_the_body(client: httpx.AsyncClient, 
     jsonschema.validate(value, SCHEMA)
 
 
-def test_the_servers_whitespace_holds_where_the_body_names_none() -> None:
+def test_the_servers_style_holds_where_the_body_names_none() -> None:
     body = ChatBody.model_validate(chat_body(response_format={"type": "json_object"}))
-    assert constraint_of(body, "bounded").spec.whitespace == "bounded"
-    named = ChatBody.model_validate(chat_body(structured_outputs={"json_object": True, "whitespace": "compact"}))
-    assert constraint_of(named, "bounded").spec.whitespace == "compact"
+    assert constraint_of(body, "free").spec.style == "free"
+    named = ChatBody.model_validate(chat_body(structured_outputs={"json_object": True, "style": "compact"}))
+    assert constraint_of(named, "free").spec.style == "compact"
 
 
 @pytest.mark.parametrize("fields", [
@@ -121,7 +121,7 @@ async def test_a_malformed_response_format_is_a_400_that_names_the_place(
     ({"choice": ["a", ""]}, "structured_outputs.choice[1]"),
     ({"json": "{not json"}, "structured_outputs"),
     ({"json": "[]"}, "structured_outputs"),
-    ({"json_object": True, "whitespace": "any"}, "structured_outputs.whitespace"),
+    ({"json_object": True, "style": "any"}, "structured_outputs.style"),
 ])
 async def test_malformed_structured_outputs_are_a_400_that_names_the_place(
     client: httpx.AsyncClient, wanted: Any, param: str
