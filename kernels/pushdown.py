@@ -30,7 +30,7 @@ import numpy as np
 RAW = 0            # edges are over bytes
 TEXT = 1           # edges are over code points, UTF-8 encoded
 JSON_STRING = 2    # as TEXT inside a JSON string: escapes are decoded, a bare quote is CLOSE, bare control characters are refused
-JSON_PLAIN = 3     # as JSON_STRING, but a character has one spelling: itself, or the escape of json.dumps where it can't stand bare
+JSON_PLAIN = 3     # as JSON_STRING, but a character has one spelling: itself, or json.dumps' escape where it can't stand bare
 
 # What an edge asks of the registers a and b, and what it does to them; x and y are its constants.
 ALWAYS = 0         # nothing

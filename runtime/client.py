@@ -141,7 +141,7 @@ class EngineClient:
         pause_s, n_failed_starts = FIRST_PAUSE_S, 0
         while True:
             ended = asyncio.Event()
-            self._link = await asyncio.to_thread(_Link, self.config, asyncio.get_running_loop(), self._receive, ended.set)
+            self._link = _Link(self.config, asyncio.get_running_loop(), self._receive, ended.set)
             await ended.wait()
             was_ready = self.state == "ready"
             exit_code = await asyncio.to_thread(self._link.close)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import logging
+import multiprocessing
 import os
 import signal
 import sys
@@ -81,9 +82,10 @@ def _commands(engine: Engine, pipe: Connection) -> list[Submit | Cancel | Shutdo
 
 
 def _die_with_parent() -> None:
-    """On Linux, end with the gateway even if it is killed while a step runs."""
+    """On Linux, end with the gateway (more exactly, its thread that started this process), even if it is killed in a step."""
     if sys.platform == "linux":
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-        if os.getppid() == 1:
+        parent = multiprocessing.parent_process()
+        if parent is not None and os.getppid() != parent.pid:        # it died before this was set
             sys.exit(0)

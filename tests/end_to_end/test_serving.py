@@ -15,7 +15,7 @@ import httpx
 import openai
 import pytest
 
-from tests.support.served import Server, wait_ready
+from tests.support.served import Server, children_of, wait_ready
 
 QUESTIONS = ["Name three fruits.", "What is 7 times 8?", "Write a line about rain.", "Who wrote Hamlet?",
              "Translate 'good morning' to French.", "Why is the sky blue?"]
@@ -154,11 +154,9 @@ def test_an_unknown_model_is_a_404_that_names_it(client: openai.OpenAI) -> None:
 
 def engine_pid(server: Server) -> int:
     """The child of the server that runs the engine, not multiprocessing's resource tracker."""
-    pid = server.process.pid
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    engines = [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-    assert len(engines) == 1, f"{children} of {pid}"
-    return engines[0]
+    children = children_of(server.process.pid)
+    [engine] = [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return engine
 
 
 def test_a_killed_engine_is_a_typed_error_and_comes_back(server: Server, client: openai.OpenAI, model: str) -> None:

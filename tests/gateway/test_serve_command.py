@@ -15,15 +15,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.served import Server, serve
+from tests.support.served import Server, children_of, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.timeout(180)
-
-
-def children_of(pid: int) -> list[int]:
-    tasks = Path(f"/proc/{pid}/task")
-    return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
 
 
 def alive(pid: int) -> bool:

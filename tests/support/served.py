@@ -32,6 +32,12 @@ class Server:
         return sum(float(line.rsplit(" ", 1)[1]) for line in found)
 
 
+def children_of(pid: int) -> list[int]:
+    """The process's children, whichever of its threads started them."""
+    tasks = Path(f"/proc/{pid}/task")
+    return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
