@@ -1,15 +1,16 @@
 """Serve the model and load it over HTTP: TTFT cold and warm, tokens a second, with and without a schema.
 
-    python -m bench.serving --loadgen PATH/TO/loadgen.py --json report.json
+    python -m bench.serving --json report.json
 
-Starts `turnstile serve` on a free port of the loopback interface, runs the load generator against it at each
-concurrency, measures the effect of the prefix cache on its own (one prompt cold, then warm), and prints a
-Markdown table with the machine's name. The load generator is any program with loadgen.py's flags and report.
+Starts `turnstile serve` on a free port of the loopback interface, loads it (bench/load.py) at each concurrency,
+measures the effect of the prefix cache on its own (one prompt cold, then warm), and prints a Markdown table with the
+machine's name. With --loadgen another program makes the load: one with the flags and the report of ours at hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
@@ -25,6 +26,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+
+from bench.load import run
 
 START_TIMEOUT_S = 180.0
 RULE = "Rule {i}: when a customer asks about item {a}, name shelf {b} and price {c} euros."
@@ -61,8 +64,7 @@ def _wait_until_ready(url: str, process: subprocess.Popen[str]) -> None:
 
 def first_token(url: str, messages: list[dict[str, str]]) -> tuple[float, int, int]:
     """TTFT in seconds, prompt tokens, cached tokens of one streamed request."""
-    model = httpx.get(url + "/v1/models").json()["data"][0]["id"]
-    body = {"model": model, "messages": messages, "max_tokens": 2, "temperature": 0, "stream": True,
+    body = {"model": model_of(url), "messages": messages, "max_tokens": 2, "temperature": 0, "stream": True,
             "stream_options": {"include_usage": True}}
     began, ttft_s, usage = time.perf_counter(), None, {}
     with httpx.stream("POST", url + "/v1/chat/completions", json=body, timeout=120) as response:
@@ -96,14 +98,27 @@ def cold_and_warm(url: str, n_pairs: int) -> dict[str, float]:
             "warm_over_cold": statistics.median(ratios)}
 
 
-def load(url: str, loadgen: Path, args: argparse.Namespace) -> list[dict]:
+def load(url: str, args: argparse.Namespace) -> list[dict]:
+    """Every workload at every concurrency."""
+    model = model_of(url)
+    if args.loadgen:
+        return load_by_program(url, model, args)
+    return [asyncio.run(run(url, model, workload, concurrency, args.requests or max(8, 4 * concurrency), seed=seed))
+            for workload in ("chat", "schema", "unique") for seed, concurrency in enumerate(args.concurrency, 1)]
+
+
+def load_by_program(url: str, model: str, args: argparse.Namespace) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         subprocess.run(
-            [sys.executable, str(loadgen), "--base-url", url + "/v1", "--model", args.model_name, "--workload", *args.workload,
-             "--concurrency", *map(str, args.concurrency), "--requests", str(args.requests), "--ignore-eos",
-             "--json", str(report)], check=False)
+            [sys.executable, str(args.loadgen), "--base-url", url + "/v1", "--model", model, "--ignore-eos",
+             "--workload", "chat-shared-prefix", "json-schema", "unique-prompts", "--requests", str(args.requests),
+             "--concurrency", *map(str, args.concurrency), "--json", str(report)], check=False)
         return json.loads(report.read_text())["runs"]
+
+
+def model_of(url: str) -> str:
+    return httpx.get(url + "/v1/models").json()["data"][0]["id"]
 
 
 def machine() -> str:
@@ -126,30 +141,28 @@ def table(prefix: dict[str, float], runs: list[dict]) -> str:
              .format(**prefix), "",
              "| workload | concurrency | TTFT p50 (ms) | TPOT p50 (ms) | tokens/s | requests/s | cached share | valid |",
              "|:--|--:|--:|--:|--:|--:|--:|--:|"]
-    for run in runs:
-        valid = "" if run["schema_valid_ratio"] is None else f"{run['schema_valid_ratio']:.2f}"
-        lines.append(f"| {run['workload']} | {run['concurrency']} | {run['ttft_ms_p50']:.0f} | {run['tpot_ms_p50']:.1f} | "
-                     f"{run['output_tok_s']:.1f} | {run['req_s']:.2f} | {run['cached_ratio']:.2f} | {valid} |")
+    for level in runs:
+        valid = "" if level["schema_valid_ratio"] is None else f"{level['schema_valid_ratio']:.2f}"
+        lines.append(f"| {level['workload']} | {level['concurrency']} | {level['ttft_ms_p50']:.0f} | "
+                     f"{level['tpot_ms_p50']:.1f} | {level['output_tok_s']:.1f} | {level['req_s']:.2f} | "
+                     f"{level['cached_ratio']:.2f} | {valid} |")
     return "\n".join(lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--loadgen", type=Path, default=Path("../shared/tools/loadgen.py"),
-                        help="the load generator (default: %(default)s)")
-    parser.add_argument("--workload", nargs="+", default=["chat-shared-prefix", "json-schema", "unique-prompts"])
+    parser.add_argument("--loadgen", type=Path, help="a load generator to use in place of bench/load.py")
     parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 4, 16])
     parser.add_argument("--requests", type=int, default=0, help="a level; 0: max(8, 4 x concurrency)")
     parser.add_argument("--pairs", type=int, default=5, help="cold and warm prompts to compare")
-    parser.add_argument("--model-name", default="smollm2-135m-instruct")
     parser.add_argument("--serve-flag", action="append", default=[], help="passed on to turnstile serve")
     parser.add_argument("--json", type=Path, help="write everything here")
     args = parser.parse_args()
-    if not args.loadgen.is_file():
-        parser.error(f"no load generator at {args.loadgen}: give its path by --loadgen")
+    if args.loadgen and not args.loadgen.is_file():
+        parser.error(f"no load generator at {args.loadgen}")
     with server(args.serve_flag) as url:
         prefix = cold_and_warm(url, args.pairs)
-        runs = load(url, args.loadgen, args)
+        runs = load(url, args)
     print(table(prefix, runs))
     if args.json:
         args.json.write_text(json.dumps({"machine": machine(), "prefix": prefix, "runs": runs}, indent=1))

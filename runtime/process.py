@@ -22,6 +22,7 @@ from .protocol import Cancel, Event, Ready, Shutdown, StartFailed, Submit
 from .start import start_engine
 
 STATS_EVERY_S = 0.25
+SWITCH_S = 1e-4             # a step gives the interpreter away hundreds of times, and may wait so long each time
 COMPILE_POLL_S = 0.002      # how often a waiting engine looks whether a grammar has been compiled
 EXPIRE_EVERY_S = 1.0
 
@@ -31,6 +32,7 @@ def run(config: EngineConfig, pipe: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)            # Ctrl-C is the gateway's to handle
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     _die_with_parent()
+    sys.setswitchinterval(SWITCH_S)
     logging.basicConfig(format="turnstile engine: %(message)s", level=logging.WARNING)
     try:
         engine, info = start_engine(config)
