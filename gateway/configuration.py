@@ -129,6 +129,10 @@ def _consistent(settings: Settings, origins: Mapping[str, str]) -> Settings:
     keys = [entry.partition(":")[2] for entry in settings.api_keys]
     if len(set(keys)) < len(keys):
         raise SettingsError(f"{origins['api_keys']}: one key is given twice; a key must name one tenant")
+    if settings.step_tokens < settings.max_running:
+        raise SettingsError(
+            f"step_tokens is {settings.step_tokens} ({origins['step_tokens']}) and max_running {settings.max_running} "
+            f"({origins['max_running']}): each running sequence needs a token of every step, so raise the one or lower the other")
     if settings.model == "":
         raise SettingsError(f"{origins['model']} must not be empty")
     return settings

@@ -72,8 +72,8 @@ class Settings:
     kv_cache_tokens: int = _setting(0, "tokens that the KV cache holds; 0: from free memory", at_least=0)
     max_context_tokens: int = _setting(0, "longest prompt and answer together; 0: the model's own", at_least=0)
     max_running: int = _setting(32, "sequences in one step", at_least=1, at_most=4096)
-    step_tokens: int = _setting(512, "tokens in one step, decodes and prefill chunks together", at_least=1)
-    max_waiting: int = _setting(256, "requests in the queue before a new one is refused", at_least=0)
+    step_tokens: int = _setting(256, "tokens in one step, decodes and prefill chunks together", at_least=1)
+    max_waiting: int = _setting(256, "requests in the queue before a new one is refused", at_least=1)
     cache_ttl_s: float = _setting(3600.0, "seconds that an unused block stays reachable", above=0)
     seed: int = _setting(0, "seed of requests that name none", at_least=0, at_most=2**63 - 1)
     style: Literal["compact", "free"] = _setting(

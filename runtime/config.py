@@ -18,7 +18,7 @@ class EngineConfig:
     kv_cache_tokens: int = 0           # 0: from free memory
     max_context_tokens: int = 0        # 0: the model's own
     max_running: int = 32              # sequences in one step
-    step_tokens: int = 512             # tokens in one step, decodes and prefill chunks together
+    step_tokens: int = 256             # tokens in one step, decodes and prefill chunks together
     max_waiting: int = 256             # requests in the queue before a new one is refused
     cache_ttl_s: float = 3600.0        # how long an unused block stays reachable
     seed: int = 0                      # of requests that name none

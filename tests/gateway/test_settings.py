@@ -34,7 +34,7 @@ SAMPLES: dict[str, tuple[str, object]] = {
     "max_context_tokens": ("1024", 1024),
     "max_running": ("7", 7),
     "step_tokens": ("128", 128),
-    "max_waiting": ("0", 0),
+    "max_waiting": ("3", 3),
     "cache_ttl_s": ("2.5", 2.5),
     "seed": ("11", 11),
     "style": ("free", "free"),
@@ -194,6 +194,12 @@ def test_listening_beyond_loopback_needs_a_key_or_a_word(host):
         settings_of({"host": host})
     assert settings_of({"host": host, "allow_open": "true"}).host == host
     assert settings_of({"host": host, "api_keys": "alice:aaaaaaaa"}).host == host
+
+
+def test_a_step_needs_a_token_for_each_running_sequence():
+    with pytest.raises(SettingsError, match=r"step_tokens is 8 .*max_running 16"):
+        settings_of({"step_tokens": "8", "max_running": "16"})
+    assert settings_of({"step_tokens": "16", "max_running": "16"}).step_tokens == 16
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
