@@ -80,4 +80,4 @@ async def _start(engine: Engine) -> None:
     try:
         await engine.start()
     except RuntimeFault as fault:
-        log.error("the engine could not start: %s", fault)
+        log.debug("the engine could not start: %s", fault)      # who serves reads engine.failure, and tells it

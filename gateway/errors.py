@@ -7,7 +7,7 @@
     of_validation       the ApiError of a body that does not fit its wire model
     install             makes an application answer with nothing else
 
-All four keys are always there. `message` says what, where and what to do; it never repeats the caller's text.
+All four keys are always there. `message` says what, where and what to do; of the caller's text it repeats a name at most.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def bind(host: str, port: int) -> socket.socket:
 def _why_not(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         other = port + 1 if port < 65535 else 8001
-        return f"port {port} on {host} is in use by another program. Choose another one: turnstile serve --port {other}"
+        return f"port {port} on {host} is in use by another program. Choose another one: --port {other} or TURNSTILE_PORT={other}"
     if error.errno == errno.EACCES:
         return f"port {port} on {host} may not be used by this user. Choose one above 1023 with --port"
     return f"can't listen on {host}, port {port}: {error.strerror}. Choose another address with --host and --port"

@@ -96,7 +96,7 @@ def _from_hub(choice: Choice, data_dir: Path, out: TextIO) -> Path:
             shutil.rmtree(choice.path, ignore_errors=True)
             raise DiskFull(data_dir, f"it filled up while {choice.name} was fetched") from error
         raise PullFailed(
-            f"{choice.name} could not be fetched from the model hub: {first_line(error)}. "
+            f"{choice.name} could not be fetched from the model hub: {first_line(error).removeprefix('Got: ')}. "
             "Check the name and the network; what was fetched so far is kept, and the next try goes on from there"
         ) from error
     _readable_folder(choice.path)

@@ -99,10 +99,10 @@ def _unfit_row(row: int, layer_kv: Tensor, batch: RaggedBatch) -> ValueError:
 def _check(q: Tensor, layer_kv: Tensor, batch: RaggedBatch, scale: float) -> None:
     _, heads, d = q.shape
     pool = layer_kv.shape
-    if len(pool) != 5 or pool[0] != 2 or pool[4] != d or heads % pool[2] or q.dtype != torch.float32:
+    if len(pool) != 5 or pool[0] != 2 or pool[4] != d or heads % pool[2] or not q.dtype == layer_kv.dtype == torch.float32:
         raise ValueError(
-            f"paged_attention: q {tuple(q.shape)} {q.dtype} and pool {tuple(pool)} do not fit; needed [n, heads, d] and "
-            f"[2, blocks, kv_heads, block_tokens, d] float32 with heads a multiple of kv_heads"
+            f"paged_attention: q {tuple(q.shape)} {q.dtype} and pool {tuple(pool)} {layer_kv.dtype} do not fit; needed "
+            f"[n, heads, d] and [2, blocks, kv_heads, block_tokens, d] float32 with heads a multiple of kv_heads"
         )
     rows = batch.context_lens.shape[0]
     if batch.query_starts.shape[0] != rows + 1 or batch.block_tables.shape[0] != rows:

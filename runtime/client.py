@@ -101,7 +101,7 @@ class EngineClient:
 
     async def start(self) -> None:
         """Start the engine; returns when it is ready. Raises EngineUnavailable if it says that it can't be."""
-        self._supervisor = asyncio.create_task(self._supervise())
+        self._supervisor = asyncio.create_task(self._watch())
         await self._settled.wait()
         if self.state == "failed":
             raise EngineUnavailable(self.failure or "the engine could not start")
@@ -132,6 +132,15 @@ class EngineClient:
         if self._generations.pop(request_id, None) is not None and self._link is not None:
             self._link.send(Cancel(request_id))
 
+    async def _watch(self) -> None:
+        """Supervise; should that itself fail, nobody is left waiting for an engine that never comes."""
+        try:
+            await self._supervise()
+        except Exception as error:
+            log.exception("the engine can't be supervised")
+            self._give_up(f"{type(error).__name__}: {error}")
+            self._fail_all(EngineUnavailable(f"the engine is failed: {error}"))
+
     async def _supervise(self) -> None:
         try:
             self.tokenizer = await asyncio.to_thread(load_tokenizer, self.config.model_path)
@@ -145,7 +154,7 @@ class EngineClient:
             await ended.wait()
             was_ready = self.state == "ready"
             exit_code = await asyncio.to_thread(self._link.close)
-            self._link = None
+            self._link, self.stats = None, EngineStats()
             if self.state == "failed":
                 return
             self._fail_all(EngineDied(f"the engine process ended (exit code {exit_code}) while this request was in it: "
@@ -236,10 +245,15 @@ class _Link:
         return self._process.exitcode
 
     def _read(self) -> None:
-        with contextlib.suppress(EOFError, OSError):
+        try:
             while True:
                 self._call(self._receive, self._pipe.recv())
-        self._call(self._ended)
+        except (EOFError, OSError):
+            pass                                             # it ended, or was ended
+        except Exception:
+            log.exception("what the engine process said can't be read: ending it")
+        finally:
+            self._call(self._ended)
 
     def _write(self) -> None:
         with contextlib.suppress(OSError):

@@ -153,24 +153,27 @@ class Engine:
     def _forward(self, rows: list[Row]) -> list[Sampled | RuntimeFault | None]:
         """What is drawn after each row; None after a row that is not the last of its prompt."""
         batch = ragged_batch(rows, self.config.block_tokens, self._model.device)
-        drawing = [row for row in rows if row.draws]
-        masks = self._masks(drawing)
+        answers = [self._task(row).answer for row in rows if row.draws]
+        masks, faults = self._masks(answers)
         with torch.inference_mode():
             logits = self._model.forward(batch, self._pool)
-            answers = [self._task(row).answer for row in drawing]
-            drawn = iter(self._sampler.draw(logits, [a.sampling_row() for a in answers], masks) if drawing else ())
-        return [next(drawn) if row.draws else None for row in rows]
+            drawn = self._sampler.draw(logits, [answer.sampling_row() for answer in answers], masks)
+        results = iter(faults.get(i, sampled) for i, sampled in enumerate(drawn))
+        return [next(results) if row.draws else None for row in rows]
 
-    def _masks(self, rows: list[Row]) -> torch.Tensor | None:
-        """The rows' masks, [rows, words]; None where no row has a grammar."""
-        matchers = [self._task(row).answer.matcher for row in rows]
-        if not any(matchers):
-            return None
-        masks = np.full((len(rows), (self._tokenizer.vocabulary_size + 31) // 32), 0xFFFFFFFF, dtype=np.uint32)
-        for row, matcher in zip(masks, matchers, strict=True):
-            if matcher is not None:
-                matcher.fill_mask(row)
-        return torch.from_numpy(masks.view(np.int32)).to(self._model.device)
+    def _masks(self, answers: list[Answer]) -> tuple[torch.Tensor | None, dict[int, RuntimeFault]]:
+        """The answers' masks, [answers, words], None where none has a grammar; and what went wrong, by answer."""
+        if all(answer.matcher is None for answer in answers):
+            return None, {}
+        masks = np.full((len(answers), (self._tokenizer.vocabulary_size + 31) // 32), 0xFFFFFFFF, dtype=np.uint32)
+        faults = {}
+        for i, answer in enumerate(answers):
+            if answer.matcher is not None:
+                try:
+                    answer.matcher.fill_mask(masks[i])
+                except Exception as error:
+                    faults[i] = _grammar_fault(error)
+        return torch.from_numpy(masks.view(np.int32)).to(self._model.device), faults
 
     def _apply(self, row: Row, sampled: Sampled | RuntimeFault | None) -> list[Event]:
         if isinstance(sampled, RuntimeFault):

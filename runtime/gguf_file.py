@@ -55,7 +55,9 @@ class GgufFile:
         header = _Header(path, self.bytes)
         try:
             self.fields, self.tensors = header.read()
-        except (struct.error, UnicodeDecodeError, ValueError, OverflowError) as error:
+        except struct.error:
+            raise header.damaged("it ends within its list of strings") from None
+        except (UnicodeDecodeError, ValueError, OverflowError) as error:
             raise header.damaged(str(error)) from None
 
     def data(self, tensor: GgufTensor) -> np.ndarray:

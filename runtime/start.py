@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from kernels.ops import load_ops
+from kernels.ops import NativeUnavailable, Ops, load_ops
 
 from .config import EngineConfig
 from .engine import Engine
@@ -20,10 +20,10 @@ from .tokenizer import load_tokenizer
 
 
 def start_engine(config: EngineConfig, clock: Callable[[], float] = time.monotonic) -> tuple[Engine, ModelInfo]:
-    """Load everything. Raises ModelUnreadable, or EngineUnavailable when the device or the memory is missing."""
+    """Load everything. Raises ModelUnreadable, or EngineUnavailable when device, kernels or memory are missing."""
     started_s = clock()
     device = _device(config.device)
-    ops = load_ops(device, config.kernels)
+    ops = _ops(device, config)
     ops.set_threads(config.threads or usable_cores())
     model = load_model(config.model_path, device, ops)
     tokenizer = load_tokenizer(config.model_path)
@@ -36,6 +36,13 @@ def _device(wanted: str) -> torch.device:
     if wanted == "cuda" and not torch.cuda.is_available():
         raise EngineUnavailable("device cuda was asked for and no CUDA device is found: use device=cpu, or check the driver")
     return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+def _ops(device: torch.device, config: EngineConfig) -> Ops:
+    try:
+        return load_ops(device, config.kernels)
+    except NativeUnavailable as error:
+        raise EngineUnavailable(f"kernels native was asked for: {error}. Or use kernels=auto") from None
 
 
 def _n_blocks(config: EngineConfig, model: Model) -> int:

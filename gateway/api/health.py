@@ -13,15 +13,16 @@ from gateway.api.services import services_of
 from gateway.errors import RETRY_AFTER_S
 
 router = APIRouter(tags=["operation"])
+_OPEN: dict[str, Any] = {"security": []}       # these tell nothing of anyone's requests and need no key
 
 
-@router.get("/health/live", summary="Whether the gateway answers")
+@router.get("/health/live", summary="Whether the gateway answers", openapi_extra=_OPEN)
 async def live() -> dict[str, str]:
     return {"status": "live"}
 
 
-@router.get("/health/ready", summary="Whether the engine takes requests (503 while it does not)")
-@router.get("/health", summary="As /health/ready")
+@router.get("/health/ready", summary="Whether the engine takes requests (503 while it does not)", openapi_extra=_OPEN)
+@router.get("/health", summary="As /health/ready", openapi_extra=_OPEN)
 async def ready(request: Request) -> JSONResponse:
     engine = services_of(request).engine
     told = {"status": engine.state, "model": engine.model.name if engine.model else None}
@@ -30,7 +31,7 @@ async def ready(request: Request) -> JSONResponse:
     return JSONResponse(told, status_code=503, headers={"retry-after": str(RETRY_AFTER_S)})
 
 
-@router.get("/version", summary="The gateway's version")
+@router.get("/version", summary="The gateway's version", openapi_extra=_OPEN)
 async def version() -> dict[str, Any]:
     return {"name": "turnstile", "version": __version__}
 

@@ -3,21 +3,38 @@
 Types are strict: a number in quotes is no number. Null means: as if it were not there. Fields that are not listed are
 let through and named in the answer's header `x-turnstile-ignored`; those in REFUSED would change the answer if they
 were ignored, and are refused.
+
+Reading happens on the event loop, so a body's size must not decide how long it takes to refuse one: lists end at their
+first wrong item, and objects are counted before they are read. A million wrong items would be a million complaints.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from gateway.errors import InvalidRequest, Unsupported
 
 Text = Annotated[str, Field(min_length=1)]
 StopText = Annotated[str, Field(min_length=1, max_length=1024)]
+Choices = Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=10_000)]
+Parts = Annotated[list[dict[str, Any]], Field(fail_fast=True)]
+Tokens = Annotated[list[int], Field(fail_fast=True)]
 Seed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 Penalty = Annotated[float, Field(ge=-2, le=2)]
 MAX_MESSAGES = 4096
+MAX_PROMPTS = 1024                     # of one body's list; what is served is less, see intake.MAX_CHOICES
+MAX_BIASES = 1024
+MAX_KEYS_OF_CLOSED = 64                # far more than any closed part has
+LEAST_REPETITION_PENALTY = 0.01        # logits divided by much less are no numbers any more
+
+
+def _few_biases(given: Any) -> Any:
+    if isinstance(given, dict) and len(given) > MAX_BIASES:
+        raise PydanticCustomError("too_long", "At most {most} tokens can be biased.", {"most": MAX_BIASES})
+    return given
 
 
 class Wire(BaseModel):
@@ -28,6 +45,13 @@ class ClosedWire(BaseModel):
     """A part that says what the answer must be: nothing in it may be ignored."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_keys(cls, given: Any) -> Any:
+        if isinstance(given, dict) and len(given) > MAX_KEYS_OF_CLOSED:
+            raise PydanticCustomError("too_long", "An object with far more keys than are known here.")
+        return given
 
 
 class JsonSchemaFormat(ClosedWire):
@@ -48,7 +72,7 @@ class StructuredOutputs(ClosedWire):
 
     json_: Annotated[dict[str, Any] | bool | str | None, Field(alias="json", description="A JSON schema, or its text.")] = None
     regex: Annotated[Text | None, Field(description="The whole answer matches it.")] = None
-    choice: Annotated[list[Text] | None, Field(min_length=1, max_length=10_000, description="The answer is one of these.")] = None
+    choice: Annotated[Choices | None, Field(description="The answer is one of these.")] = None
     json_object: Annotated[bool | None, Field(description="The answer is any JSON object.")] = None
     style: Annotated[
         Literal["compact", "free"] | None, Field(description="How freely a JSON answer may be written.")] = None
@@ -86,16 +110,15 @@ class GenerationBody(Wire):
     min_tokens: Annotated[int | None, Field(ge=0)] = None
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
-    repetition_penalty: Annotated[float | None, Field(gt=0, le=10)] = None
+    repetition_penalty: Annotated[float | None, Field(ge=LEAST_REPETITION_PENALTY, le=10)] = None
     logit_bias: Annotated[
         dict[str, Annotated[float, Field(ge=-100, le=100)]] | None,
-        Field(max_length=1024, description="Token id to what is added to its logit.")] = None
+        BeforeValidator(_few_biases), Field(max_length=MAX_BIASES, description="Token id to what is added to its logit.")] = None
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
     guided_json: Annotated[dict[str, Any] | bool | str | None, Field(description="As structured_outputs.json.")] = None
     guided_regex: Annotated[Text | None, Field(description="As structured_outputs.regex.")] = None
-    guided_choice: Annotated[
-        list[Text] | None, Field(min_length=1, max_length=10_000, description="As structured_outputs.choice.")] = None
+    guided_choice: Annotated[Choices | None, Field(description="As structured_outputs.choice.")] = None
     cache_salt: Annotated[
         str | None,
         Field(min_length=1, max_length=256, description="Share cached prefixes only with requests of this salt.")] = None
@@ -119,26 +142,29 @@ class GenerationBody(Wire):
 
 class Message(Wire):
     role: Literal["developer", "system", "user", "assistant", "tool", "function"]
-    content: Annotated[str | list[dict[str, Any]] | None, Field(description="Text, or parts of type text.")] = None
+    content: Annotated[str | Parts | None, Field(description="Text, or parts of type text.")] = None
     name: str | None = None
-    tool_calls: list[dict[str, Any]] | None = None
+    tool_calls: Parts | None = None
     tool_call_id: str | None = None
 
 
 class ChatBody(GenerationBody):
-    messages: Annotated[list[Message], FailFast(), Field(min_length=1, max_length=MAX_MESSAGES)]
+    messages: Annotated[list[Message], Field(fail_fast=True, min_length=1, max_length=MAX_MESSAGES)]
     max_completion_tokens: Annotated[int | None, Field(ge=1, description="As max_tokens, and goes before it.")] = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int | None, Field(ge=0, le=20, description="Needs logprobs.")] = None
     tools: Annotated[list[Any] | None, Field(description="Refused, unless tool_choice is 'none'.")] = None
     tool_choice: Any = None
     parallel_tool_calls: Annotated[Any, Field(description="Ignored.")] = None
-    modalities: Annotated[list[str] | None, Field(description="Only ['text'].")] = None
+    modalities: Annotated[list[str] | None, Field(max_length=16, description="Only ['text'].")] = None
 
 
 class CompletionBody(GenerationBody):
     prompt: Annotated[
-        str | list[str] | list[int] | list[list[int]],
+        str
+        | Annotated[list[str], Field(fail_fast=True, max_length=MAX_PROMPTS)]
+        | Tokens
+        | Annotated[list[Tokens], Field(fail_fast=True, max_length=MAX_PROMPTS)],
         Field(description="A text, token ids, or a list of either: each is answered.")]
     logprobs: Annotated[int | None, Field(ge=0, le=5)] = None
 

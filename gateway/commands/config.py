@@ -50,7 +50,8 @@ def _text(value: Any) -> str:
 def shown(name: str, value: Any) -> Any:
     """A setting's value as it may be printed: no secret in it."""
     if name == "redis_url":
-        return re.sub(r"(?<=://)([^@/]*)@", f"{HIDDEN}@", value)
+        address, mark, _ = value.partition("?")              # a query may hold a password, too
+        return re.sub(r"(?<=://).*@", f"{HIDDEN}@", address) + (mark and f"?{HIDDEN}")
     if not RULES[name].secret:
         return value if isinstance(value, bool | int | float | str) else str(value)
     if isinstance(value, tuple):

@@ -105,6 +105,7 @@ def test_json_object_regex_and_choice(client: openai.OpenAI, model: str) -> None
     messages = [{"role": "user", "content": 'Reply with {"ok": true} and nothing else.'}]
     answer = client.chat.completions.create(model=model, messages=messages, temperature=0, max_tokens=200,
                                             response_format={"type": "json_object"})
+    assert answer.choices[0].message.content.startswith("{")
     if answer.choices[0].finish_reason == "stop":
         assert isinstance(json.loads(answer.choices[0].message.content), dict)
     answer = client.chat.completions.create(model=model, messages=messages, temperature=0, max_tokens=30,

@@ -108,6 +108,17 @@ def test_config_show_hides_secrets(form, capsys):
         assert visible in shown
 
 
+@pytest.mark.parametrize(("url", "seen"), [
+    ("redis://user:a/b-hush@cache:6379/0", "redis://***@cache:6379/0"),
+    ("redis://cache:6379/0?username=u&password=c-hush", "redis://cache:6379/0?***"),
+    ("unix:///run/redis.sock?password=d@e-hush", "unix:///run/redis.sock?***"),
+    ("redis://cache:6379/0", "redis://cache:6379/0"),
+])
+def test_a_redis_password_is_hidden_wherever_its_address_may_hold_it(url, seen, capsys):
+    assert main(["config", "show", "--json", "--redis-url", url]) == 0
+    assert json.loads(capsys.readouterr().out)["redis_url"]["value"] == seen
+
+
 def test_flags_of_a_list_may_be_repeated_or_joined(capsys):
     main(["config", "show", "--json", "--api-keys", "a:aaaaaaaa,b:bbbbbbbb", "--api-keys", "c:cccccccc"])
     assert json.loads(capsys.readouterr().out)["api_keys"]["value"] == ["a:***", "b:***", "c:***"]

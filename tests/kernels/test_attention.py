@@ -127,6 +127,13 @@ def test_a_scale_that_is_not_above_zero_is_refused(native, reference, make_paged
             ops.paged_attention(case.q, case.layer_kv, case.batch, scale)
 
 
+def test_a_pool_of_another_type_is_refused(native, reference, make_paged):
+    case = make_paged([(1, 20)])
+    for ops in (native, reference):
+        with pytest.raises(ValueError, match="float16 do not fit"):
+            ops.paged_attention(case.q, case.layer_kv.half(), case.batch, 0.125)
+
+
 def test_heads_that_kv_heads_do_not_divide_are_refused(native, reference, make_paged):
     case = make_paged([(1, 20)])
     for ops in (native, reference):

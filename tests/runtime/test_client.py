@@ -8,13 +8,14 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 
 import pytest
 
 from runtime.client import EngineClient, Generation
 from runtime.config import EngineConfig
 from runtime.errors import EngineDied, EngineUnavailable, GrammarRefused, RequestTooLong
-from runtime.protocol import Delta, Finished, GenerationRequest, GrammarSpec, SamplingParams
+from runtime.protocol import Delta, EngineStats, Finished, GenerationRequest, GrammarSpec, SamplingParams
 from tests.support.tiny_models import save_folder, tiny_llama
 
 
@@ -106,6 +107,7 @@ def test_a_killed_engine_fails_its_requests_and_is_started_again(folder: Path) -
             with pytest.raises(EngineDied, match="-9"):
                 await collect(generation)
             await eventually(lambda: client.state == "restarting")
+            assert client.stats == EngineStats(), "it shows what a dead engine held"
             with pytest.raises(EngineUnavailable, match="restarting"):
                 client.submit(request("b"))
             await eventually(lambda: client.state == "ready")
@@ -113,6 +115,36 @@ def test_a_killed_engine_fails_its_requests_and_is_started_again(folder: Path) -
             assert client.restarts == 1
             assert isinstance((await collect(client.submit(request("c"))))[-1], Finished)
 
+    run(test)
+
+
+def test_an_engine_that_can_not_be_understood_is_ended_and_started_again(folder: Path) -> None:
+    def garbage() -> None:
+        raise UnpicklingError("invalid load key")
+
+    async def test() -> None:
+        async with started(folder) as client:
+            client._link._pipe.recv = garbage
+            with pytest.raises(EngineDied):
+                await collect(client.submit(request("a", n=200, ignore_eos=True)))
+            await eventually(lambda: client.state == "ready" and client.restarts == 1)
+            assert isinstance((await collect(client.submit(request("b"))))[-1], Finished)
+
+    run(test)
+
+
+def test_a_bug_at_the_start_is_told_and_nobody_waits_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(path: Path) -> None:
+        raise ZeroDivisionError("a bug")
+
+    async def test() -> None:
+        client = EngineClient(EngineConfig(folder, "tiny"))
+        with pytest.raises(EngineUnavailable, match="ZeroDivisionError: a bug"):
+            await client.start()
+        assert client.state == "failed"
+        await client.stop()
+
+    monkeypatch.setattr("runtime.client.load_tokenizer", broken)
     run(test)
 
 

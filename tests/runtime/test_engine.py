@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from grammar import GrammarTooLarge, Matcher
 from kernels.ops import load_ops
 from runtime.config import EngineConfig
 from runtime.engine import Engine
@@ -261,3 +262,23 @@ def test_logprobs_tell_the_models_distribution() -> None:
     logsum = torch.logsumexp(torch.tensor([10.0] + [0.0] * 299), 0).item()
     assert entry.logprob == pytest.approx(10 - logsum, abs=1e-5)
     assert [t[2] for t in entry.top] == pytest.approx([10 - logsum, -logsum], abs=1e-5)
+
+
+def test_a_mask_that_can_not_be_made_ends_its_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CountingModel()
+    engine = make_engine(model=model)
+    engine.submit(request("ambiguous", [1], grammar=GrammarSpec("regex", "[a-z]{5}")))
+    engine.submit(request("good", [1, 2, 3]))
+    while engine.waits_for_grammars_only or not engine.scheduler.running:
+        engine.step()
+
+    def too_ambiguous(self, row) -> None:
+        raise GrammarTooLarge("steps_of_one_mask", 5, 6)
+
+    monkeypatch.setattr(Matcher, "fill_mask", too_ambiguous)
+    events = engine.step()
+    assert [e.code for e in events if isinstance(e, Failed)] == ["invalid_json_schema"]
+    good = [e for e in events if e.request_id == "good"]
+    while not engine.idle:
+        good += [e for e in engine.step() if e.request_id == "good"]
+    assert isinstance(good[-1], Finished)

@@ -138,6 +138,16 @@ def test_the_youngest_gives_way_when_blocks_run_out_and_ends_all_the_same() -> N
     assert young.n_generated == old.n_generated == 12
 
 
+def test_who_had_to_give_way_goes_before_those_that_never_ran() -> None:
+    s = scheduler(n_blocks=6, running=2)
+    s.submit(request("old", list(range(0, 8)), max_tokens=12), 0.0)
+    young = s.submit(request("young", list(range(50, 58)), max_tokens=12), 0.0)
+    late = s.submit(request("late", [90], max_tokens=1), 0.0)
+    while not young.preemptions:
+        compute(s, s.plan(0.0))
+    assert list(s.waiting) == [young, late]
+
+
 def test_recomputing_after_a_preemption_is_no_hit() -> None:
     s = scheduler(n_blocks=6)
     s.submit(request("old", list(range(0, 8)), max_tokens=12), 0.0)

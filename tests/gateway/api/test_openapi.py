@@ -34,6 +34,13 @@ async def test_the_description_names_every_route_of_the_api(client: httpx.AsyncC
         "/health", "/health/live", "/health/ready", "/version", "/metrics"}
 
 
+async def test_it_says_which_routes_need_no_key(client: httpx.AsyncClient) -> None:
+    description = (await client.get("/openapi.json")).json()
+    assert description["security"] == [{"key": []}]
+    assert {path for path, verbs in description["paths"].items() if verbs.get("get", {}).get("security") == []} == {
+        "/health", "/health/live", "/health/ready", "/version"}
+
+
 async def test_every_reference_in_the_description_leads_somewhere(client: httpx.AsyncClient) -> None:
     answer = await client.get("/openapi.json")
     schemas = answer.json()["components"]["schemas"]
