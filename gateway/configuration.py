@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.settings import DEFAULTS, Settings, SettingsError, parse
+from gateway.settings import DEFAULTS, Settings, SettingsError, at_home, parse
 
 PREFIX = "TURNSTILE_"
 CONFIG_VARIABLE = "TURNSTILE_CONFIG"
@@ -41,7 +41,7 @@ def read_configuration(flags: Mapping[str, object], environ: Mapping[str, str], 
     """
     from_environ = _environment(environ)
     path = config_file or (Path(environ[CONFIG_VARIABLE]) if environ.get(CONFIG_VARIABLE) else None)
-    from_file = _file(path.expanduser()) if path else {}
+    from_file = _file(at_home(path, "configuration file")) if path else {}
 
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -53,7 +53,7 @@ def read_configuration(flags: Mapping[str, object], environ: Mapping[str, str], 
         elif name in from_file:
             given, origin = from_file[name], f"file {path}: {name}"
         else:
-            values[name] = default.expanduser() if isinstance(default, Path) else default
+            values[name] = at_home(default, f"default of {name}") if isinstance(default, Path) else default
             origins[name] = "default"
             continue
         values[name], origins[name] = parse(name, given, origin), origin
@@ -86,7 +86,10 @@ def _file(path: Path) -> dict[str, object]:
         raise SettingsError(f"configuration file {path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"configuration file {path} is not UTF-8 (byte {error.start})") from error
-    found = readers[path.suffix](text, path)
+    try:
+        found = readers[path.suffix](text, path)
+    except (ValueError, RecursionError) as error:      # past what Python itself reads: digits of a number, nesting
+        raise SettingsError(f"configuration file {path} can't be read: {error}") from error
     if found is None:
         return {}
     if not isinstance(found, dict):

@@ -104,13 +104,13 @@ def _memory() -> Finding:
 
 def _disk(settings: Settings) -> Finding:
     folder = settings.data_dir
-    while not folder.exists() and folder != folder.parent:
+    while not os.path.exists(folder) and folder != folder.parent:     # false, too, where we may not look
         folder = folder.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         return Finding("data folder", "missing", f"{settings.data_dir} can't be written", "choose another one with --data-dir")
     free = shutil.disk_usage(folder).free
     found = f"{settings.data_dir}, {free / MIB:,.0f} MiB free"
-    if free < EMBEDDED.wheel_bytes + EMBEDDED.size_bytes and not ModelStore(settings.data_dir).path.exists():
+    if free < EMBEDDED.wheel_bytes + EMBEDDED.size_bytes and not os.path.exists(ModelStore(settings.data_dir).path):
         return Finding("data folder", "note", found, "fetching the embedded model takes 210 MB: free some space")
     return Finding("data folder", "ok", found)
 
@@ -123,14 +123,14 @@ def _model(settings: Settings) -> Finding:
     if choice.kind in ("file", "folder"):
         return Finding("model", "ok", f"{choice.name} at {choice.path}")
     if choice.kind == "hub":
-        if (choice.path / ".whole").exists():
+        if os.path.exists(choice.path / ".whole"):
             return Finding("model", "ok", f"{choice.name} at {choice.path}")
         return Finding("model", "note", f"{choice.name} has not been fetched yet", f"turnstile pull {choice.name}")
     return _embedded_model(ModelStore(settings.data_dir))
 
 
 def _embedded_model(store: ModelStore) -> Finding:
-    if not store.path.exists():
+    if not os.path.exists(store.path):
         found = f"{store.model.name} has not been fetched yet"
         return Finding("model", "note", found, "turnstile pull (serve does it by itself too)")
     try:

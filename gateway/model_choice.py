@@ -36,6 +36,13 @@ class Choice:
 
 def choose(model: str, data_dir: Path) -> Choice:
     """What `model` means. Fetches nothing. Raises NoSuchModel where it means nothing, or its files are of no known kind."""
+    try:
+        return _choose(model, data_dir)
+    except (OSError, RuntimeError) as error:        # a folder closed to us, a name too long, the home of nobody
+        raise NoSuchModel(f"model {model!r} can't be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _choose(model: str, data_dir: Path) -> Choice:
     path = Path(model).expanduser()
     if model.lower() == EMBEDDED.name:
         return Choice("embedded", EMBEDDED.name, ModelStore(data_dir).path)

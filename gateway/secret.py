@@ -42,6 +42,8 @@ def kept_secret(data_dir: Path) -> str:
     except OSError as error:
         raise SecretUnreadable(f"the cache secret {path} can be neither read nor made: {error.strerror}. "
                                "Set cache_secret, or choose another data folder with --data-dir") from error
+    except UnicodeDecodeError as error:
+        raise SecretUnreadable(f"the cache secret in {path} is no text: remove the file, and one is made") from error
     if len(secret) < 16:
         raise SecretUnreadable(f"the cache secret in {path} has less than 16 characters: remove the file, and one is made")
     return secret

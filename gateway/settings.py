@@ -6,6 +6,7 @@ file key `kv_cache_tokens`. `configuration.py` reads those; nothing below the co
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import ipaddress
 import re
@@ -101,6 +102,7 @@ class Settings:
         return EngineConfig(model_path=model_path, model_name=self.model_name or model_name or model_path.stem, **shared)
 
 
+MOST_DIGITS = 100                  # of a whole number; far beyond every range, and far below what Python refuses to read
 RULES: dict[str, Rule] = {f.name: f.metadata["rule"] for f in dataclasses.fields(Settings)}
 DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Settings)}
 TYPES: dict[str, Any] = get_type_hints(Settings)
@@ -137,7 +139,15 @@ def _scalar(default: object, given: object, origin: str, rule: Rule) -> Any:
         return _number(given, origin)
     if not isinstance(given, str):
         raise SettingsError(f"{origin} must be a text, not {_shown(given, rule)}: put it in quotes")
-    return Path(given).expanduser() if isinstance(default, Path) else given
+    return at_home(Path(given), origin) if isinstance(default, Path) else given
+
+
+def at_home(path: Path, origin: str) -> Path:
+    """`path` with its `~` filled in. Raises SettingsError where that home is unknown."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise SettingsError(f"{origin}: the home folder in {str(path)!r} is unknown here; write the path out") from None
 
 
 def _boolean(given: object, origin: str) -> bool:
@@ -152,19 +162,15 @@ def _boolean(given: object, origin: str) -> bool:
 def _whole(given: object, origin: str) -> int:
     if isinstance(given, int) and not isinstance(given, bool):
         return given
-    if isinstance(given, str) and re.fullmatch(r"[+-]?[0-9]+(_[0-9]+)*", given.strip()):
+    if isinstance(given, str) and len(given) <= MOST_DIGITS and re.fullmatch(r"[+-]?[0-9]+(_[0-9]+)*", given.strip()):
         return int(given)
     raise SettingsError(f"{origin} must be a whole number, not {given!r}")
 
 
 def _number(given: object, origin: str) -> float:
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        return float(given)
-    if isinstance(given, str):
-        try:
+    if isinstance(given, int | float | str) and not isinstance(given, bool):
+        with contextlib.suppress(ValueError, OverflowError):
             return float(given)
-        except ValueError:
-            pass
     raise SettingsError(f"{origin} must be a number, not {given!r}")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-_OVERHEAD_BYTES = 400   # of one entry beside its row: key, dictionary slot, array header
+_OVERHEAD_BYTES = 400   # of one entry beside its row and its key: dictionary slot, headers
 
 
 class MaskCache:
@@ -34,7 +34,12 @@ class MaskCache:
             if key in self._rows:
                 return
             self._rows[key] = row
-            self.bytes_used += row.nbytes + _OVERHEAD_BYTES
+            self.bytes_used += _bytes_of(key, row)
             while self.bytes_used > self.bytes_limit and len(self._rows) > 1:
-                _, oldest = self._rows.popitem(last=False)
-                self.bytes_used -= oldest.nbytes + _OVERHEAD_BYTES
+                self.bytes_used -= _bytes_of(*self._rows.popitem(last=False))
+
+
+def _bytes_of(key: Hashable, row: np.ndarray) -> int:
+    """What an entry keeps: an ambiguous grammar's key can be a thousand times its row."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return row.nbytes + sum(len(part) for part in parts if isinstance(part, bytes)) + _OVERHEAD_BYTES

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """Raised whenever a function of the native library changes its arguments or its layouts; must equal abi.cpp's."""
 
 HOW_TO_GET_IT = "install a C++17 compiler (Debian: apt install g++) and install turnstile-gateway again"

@@ -21,16 +21,17 @@ from kernels import library
 from kernels.pushdown import ReferenceMachine, Tables
 
 _STEP_LIMIT = 1 << 27   # frame steps of one mask: about a second natively
+_ADVANCE_STEP_LIMIT = 1 << 21   # of one token: some hundredths of a second
 _REFERENCE_STEP_LIMIT = 1 << 19
-_TOO_MUCH_WORK = -2
+_FILL_TOO_COSTLY, _ADVANCE_TOO_COSTLY = -2, -(1 << 31)   # what trie.cpp returns
 
 
 class MaskTooCostly(RuntimeError):
-    """One mask needed more than `allowed` steps: the grammar is too ambiguous at this point."""
+    """A mask, or a move by one token, needed more than `allowed` steps: the grammar is too ambiguous at this point."""
 
     def __init__(self, allowed: int) -> None:
         self.allowed = allowed
-        super().__init__(f"a mask needed more than {allowed} steps")
+        super().__init__(f"the grammar is too ambiguous here: one token needed more than {allowed} steps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ class Machine(Protocol):
     """A grammar's machine over one vocabulary. Positions are immutable and hashable; any thread may use them."""
 
     def start(self) -> Hashable: ...
-    def advance(self, position: Any, data: bytes) -> Any | None: ...
+    def advance(self, position: Any, data: bytes) -> Any | None: ...    # raises MaskTooCostly
     def may_end(self, position: Any) -> bool: ...
     def mask_key(self, position: Any) -> Hashable: ...
     def fill(self, position: Any, row: np.ndarray) -> None: ...
@@ -270,8 +271,9 @@ class NativeMachine:
         self._tables_at = ctypes.addressof(self._c_tables)
         self._trie_at, self._special_at = (ctypes.addressof(part) for part in self._c_tries)
         self._longest, self._depth = trie.longest, key_depth(trie)
-        self._advance = library.bind(native, "ts_advance", [_POINTER, _POINTER, _POINTER, _INT, _INT, _INT, _POINTER, _INT], _INT)
-        self._fill = library.bind(native, "ts_fill", [_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.c_int64], _INT)
+        self._advance = library.bind(
+            native, "ts_advance", [_POINTER, _POINTER, _POINTER, _INT, _INT, _INT, _LONG, _POINTER, _INT], _INT)
+        self._fill = library.bind(native, "ts_fill", [_POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _LONG], _INT)
         start = library.bind(native, "ts_start", [_POINTER, _INT, _INT, _POINTER, _INT], _INT)
         self._buffers = threading.local()
         at, room, _ = self._buffer()
@@ -285,9 +287,11 @@ class NativeMachine:
     def advance(self, position: NativePosition, data: bytes) -> NativePosition | None:
         at, room, _ = self._buffer()
         length = self._advance(
-            self._tables_at, position.configuration, data, len(data), self._longest, self._depth, at, room)
+            self._tables_at, position.configuration, data, len(data), self._longest, self._depth, _ADVANCE_STEP_LIMIT, at, room)
         if length >= 0:
             return self._reported() if length else None
+        if length == _ADVANCE_TOO_COSTLY:
+            raise MaskTooCostly(_ADVANCE_STEP_LIMIT)
         self._new_buffer(-2 * length)
         return self.advance(position, data)
 
@@ -300,7 +304,7 @@ class NativeMachine:
     def fill(self, position: NativePosition, row: np.ndarray) -> None:
         assert row.dtype == np.uint32 and row.flags.c_contiguous and len(row) == self._trie.n_words
         done = self._fill(self._tables_at, self._trie_at, self._special_at, position.configuration, row.ctypes.data, _STEP_LIMIT)
-        if done == _TOO_MUCH_WORK:
+        if done == _FILL_TOO_COSTLY:
             raise MaskTooCostly(_STEP_LIMIT)
 
     def _reported(self) -> NativePosition:
@@ -324,7 +328,7 @@ class NativeMachine:
         return self._buffer()
 
 
-_POINTER, _INT = ctypes.c_void_p, ctypes.c_int32
+_POINTER, _INT, _LONG = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
 _HEAD = struct.Struct("3i")
 
 

@@ -22,7 +22,8 @@ async def _prompts(body: ChatBody, tokenizer: Tokenizer, model: ModelInfo) -> li
 CHAT = Dialect("chat.completions", "chatcmpl-", ChatBody, _prompts, ChatShape)
 
 
-@router.post("/v1/chat/completions", summary="The next message of a conversation", openapi_extra=body_of(ChatBody))
+@router.post("/v1/chat/completions", summary="The next message of a conversation", openapi_extra=body_of(
+    ChatBody, messages=[{"role": "user", "content": "Name a city in France."}], max_tokens=40, temperature=0))
 async def chat_completions(request: Request) -> Response:
     """Answers in one body, or in server-sent events with `stream: true`."""
     return await answer(request, CHAT)

@@ -15,7 +15,8 @@ router = APIRouter(tags=["generation"])
 COMPLETION = Dialect("completions", "cmpl-", CompletionBody, completion_prompts, CompletionShape)
 
 
-@router.post("/v1/completions", summary="The continuation of a text", openapi_extra=body_of(CompletionBody))
+@router.post("/v1/completions", summary="The continuation of a text", openapi_extra=body_of(
+    CompletionBody, prompt="The capital of France is", max_tokens=10, temperature=0))
 async def completions(request: Request) -> Response:
     """Continues each prompt; with several prompts the choices of the first come first."""
     return await answer(request, COMPLETION)

@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel
 
 from gateway import __version__
+from gateway.model_sources import EMBEDDED
 
 STATIC = Path(__file__).parent.parent / "static"
 router = APIRouter(include_in_schema=False)
@@ -33,10 +34,11 @@ _ERROR_SCHEMA = {
 }
 
 
-def body_of(model: type[BaseModel]) -> dict[str, Any]:
-    """A route's description of a body that it reads by itself."""
+def body_of(model: type[BaseModel], **example: Any) -> dict[str, Any]:
+    """A route's description of a body that it reads by itself, with a body of the embedded model to try."""
     error = {"content": {"application/json": {"schema": {"$ref": _REF.format(model="Error")}}}}
-    body = {"content": {"application/json": {"schema": {"$ref": _REF.format(model=model.__name__)}}}}
+    schema = {"$ref": _REF.format(model=model.__name__)}
+    body = {"content": {"application/json": {"schema": schema, "example": {"model": EMBEDDED.name, **example}}}}
     return {
         "requestBody": {"required": True, **body},
         "responses": {

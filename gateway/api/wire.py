@@ -33,8 +33,12 @@ LEAST_REPETITION_PENALTY = 0.01        # logits divided by much less are no numb
 
 def _few_biases(given: Any) -> Any:
     if isinstance(given, dict) and len(given) > MAX_BIASES:
-        raise PydanticCustomError("too_long", "At most {most} tokens can be biased.", {"most": MAX_BIASES})
+        raise PydanticCustomError("too_long", "At most {most} tokens can be biased", {"most": MAX_BIASES})
     return given
+
+
+Biases = Annotated[
+    dict[str, Annotated[float, Field(ge=-100, le=100)]], Field(max_length=MAX_BIASES), BeforeValidator(_few_biases)]
 
 
 class Wire(BaseModel):
@@ -50,7 +54,7 @@ class ClosedWire(BaseModel):
     @classmethod
     def _few_keys(cls, given: Any) -> Any:
         if isinstance(given, dict) and len(given) > MAX_KEYS_OF_CLOSED:
-            raise PydanticCustomError("too_long", "An object with far more keys than are known here.")
+            raise PydanticCustomError("too_long", "It has far more keys than are known here")
         return given
 
 
@@ -111,9 +115,7 @@ class GenerationBody(Wire):
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
     repetition_penalty: Annotated[float | None, Field(ge=LEAST_REPETITION_PENALTY, le=10)] = None
-    logit_bias: Annotated[
-        dict[str, Annotated[float, Field(ge=-100, le=100)]] | None,
-        BeforeValidator(_few_biases), Field(max_length=MAX_BIASES, description="Token id to what is added to its logit.")] = None
+    logit_bias: Annotated[Biases | None, Field(description="Token id to what is added to its logit.")] = None
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
     guided_json: Annotated[dict[str, Any] | bool | str | None, Field(description="As structured_outputs.json.")] = None

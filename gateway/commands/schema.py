@@ -55,3 +55,5 @@ def _json(data: bytes, name: str) -> Any:
         raise UserError(f"{name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
         raise UserError(f"{name} is nested too deeply to be read") from error
+    except ValueError as error:            # Python's limit on the digits of an integer
+        raise UserError(f"{name} holds a number with too many digits") from error

@@ -9,6 +9,6 @@
 
 from __future__ import annotations
 
-from gateway.dashboard.routes import end_streams, router
+from gateway.dashboard.routes import end_streams, front_door, router
 
-__all__ = ["end_streams", "router"]
+__all__ = ["end_streams", "front_door", "router"]

@@ -86,6 +86,13 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 router = APIRouter(prefix="/dashboard", include_in_schema=False, lifespan=lifespan)
+front_door = APIRouter(include_in_schema=False)
+
+
+@front_door.get("/")
+async def enter(request: Request) -> Response:
+    """Whoever types the bare address wants to see something."""
+    return RedirectResponse(_base(request), status_code=303)
 
 
 @router.get("")

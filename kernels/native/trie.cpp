@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -17,7 +18,8 @@ enum Partial : uint32_t { NONE = 0, UTF8_2, UTF8_3, UTF8_4, ESCAPE, HEX, HIGH, H
 constexpr int32_t POP = -1, NO_CALLS = -1, NO_LINK = -1, CLOSE = 0x110000;
 constexpr int64_t UNBOUNDED = int64_t(1) << 62;
 constexpr uint32_t MAX_NEWLINES = 2, MAX_INDENT = 64, NO_SPACE = ~0u;
-constexpr int32_t TOO_MUCH_WORK = -2;
+constexpr int32_t FILL_TOO_COSTLY = -2, ADVANCE_TOO_COSTLY = INT32_MIN;   // kernels/trie.py knows these
+constexpr int64_t POSITION_BYTES_LIMIT = 1 << 22;
 constexpr int32_t FIRST_OF_LENGTH[4] = {0, 0x80, 0x800, 0x10000};
 struct Range { int32_t low, high; };
 constexpr Range ONLY_HEX[] = {{0x00, 0x07}, {0x0B, 0x0B}, {0x0E, 0x1F}};
@@ -84,11 +86,8 @@ int hex_value(uint8_t byte) {
 int32_t short_escape(uint8_t byte) {
     switch (byte) {
         case '"': case '\\': case '/': return byte;
-        case 'b': return 8;
-        case 'f': return 12;
-        case 'n': return 10;
-        case 'r': return 13;
-        case 't': return 9;
+        case 'b': return 8; case 'f': return 12;
+        case 'n': return 10; case 'r': return 13; case 't': return 9;
         default: return -1;
     }
 }
@@ -96,9 +95,10 @@ int32_t short_escape(uint8_t byte) {
 // One run of the machine: the sets of frames that links name, and the work done.
 class Run {
   public:
-    explicit Run(const Tables& tables) : t_(tables), slots_(64, NO_LINK) { begin_.push_back(0); }
+    Run(const Tables& tables, int64_t work_limit) : t_(tables), limit_(work_limit), slots_(64, NO_LINK) { begin_.push_back(0); }
 
-    int64_t work = 0;
+    // Once true, what `step` gives is not whole: the run is to be given up.
+    bool too_costly() const { return work_ > limit_; }
 
     // Sets of frames are numbered in the order they come; equal sets get one number.
     int32_t intern(Frames& frames) {
@@ -161,8 +161,7 @@ class Run {
                     f.a = std::min(f.a, most);
                     f.b = std::min(f.b, most);
                 }
-                const uint8_t* raw = reinterpret_cast<const uint8_t*>(&f);
-                key.insert(key.end(), raw, raw + sizeof(Frame) - 4);
+                append(key, &f, sizeof f - 4);
             }
             key.push_back(0xFF);
         };
@@ -175,13 +174,15 @@ class Run {
     }
 
     // The frames and those that they may return to without reading.
-    void with_returns(const Frames& frames, Frames& all) const {
+    void with_returns(const Frames& frames, Frames& all) {
         all.assign(frames.begin(), frames.end());
+        returned_.resize(begin_.size(), 0);
+        ++round_;
         for (size_t i = 0; i < all.size(); ++i) {
             const Frame f = all[i];
-            if (!t_.final[f.state] || f.partial || f.link == NO_LINK) continue;
-            for (size_t n = 0; n < size(f.link); ++n)
-                if (std::find(all.begin(), all.end(), at(f.link, n)) == all.end()) all.push_back(at(f.link, n));
+            if (!t_.final[f.state] || f.partial || f.link == NO_LINK || returned_[f.link] == round_) continue;
+            returned_[f.link] = round_;   // once is enough: a link's frames are the same each time
+            for (size_t n = 0; n < size(f.link); ++n) all.push_back(at(f.link, n));
         }
     }
 
@@ -191,7 +192,7 @@ class Run {
             const Frame& frame = from[0];
             read_byte(frame, byte, out);
             if (t_.call_list[frame.state] != NO_CALLS) call(frame, byte, out);
-            ++work;
+            ++work_;
         } else {
             step_all(from, byte, out);
         }
@@ -206,7 +207,7 @@ class Run {
         return most;
     }
 
-    bool may_end(const Frames& frames) const {
+    bool may_end(const Frames& frames) {
         Frames all;
         with_returns(frames, all);
         return std::any_of(all.begin(), all.end(), [&](const Frame& f) {
@@ -230,9 +231,9 @@ class Run {
     void step_all(const Frames& from, uint8_t byte, Frames& out) {
         with_returns(from, waiting_);
         const size_t n = waiting_.size();
-        work += int64_t(n);
+        work_ += int64_t(n);
         bool calling = false;
-        for (size_t i = 0; i < n; ++i) {
+        for (size_t i = 0; i < n && !too_costly(); ++i) {
             read_byte(waiting_[i], byte, out);
             calling |= t_.call_list[waiting_[i].state] != NO_CALLS;
         }
@@ -240,6 +241,9 @@ class Run {
     }
 
     const Tables& t_;
+    int64_t limit_, work_ = 0;         // in frames read and rules called
+    uint64_t round_ = 0;
+    std::vector<uint64_t> returned_;   // by link: the round in which its frames were returned to
     Frames pool_, waiting_, back_;
     std::vector<Call> calls_;
     std::vector<size_t> begin_;
@@ -315,6 +319,7 @@ class Run {
     void call(const Frame& frame, uint8_t byte, Frames& out) {
         const int32_t which = t_.call_list[frame.state];
         int32_t link = NO_LINK;
+        work_ += t_.list_begin[which + 1] - t_.list_begin[which];
         for (int32_t c = t_.list_begin[which]; c < t_.list_begin[which + 1]; ++c) {
             Frame start{t_.call_start[c], 0, t_.call_a[c], t_.call_b[c], NO_LINK, 0};
             if (find(start, byte) < 0) continue;
@@ -333,6 +338,8 @@ class Run {
         for (const Frame& frame : waiting_) {
             const int32_t which = t_.call_list[frame.state];
             if (which == NO_CALLS) continue;
+            work_ += t_.list_begin[which + 1] - t_.list_begin[which];
+            if (too_costly()) return;
             const Frame back{t_.call_return[frame.state], 0, frame.a, frame.b, frame.link, 0};
             for (int32_t c = t_.list_begin[which]; c < t_.list_begin[which + 1]; ++c) {
                 const Frame start{t_.call_start[c], 0, t_.call_a[c], t_.call_b[c], NO_LINK, 0};
@@ -423,9 +430,8 @@ class Run {
 
     void keep(const Frame& f, uint32_t partial, Frames& out) {
         if (!partial) return;
-        Frame next = f;
-        next.partial = partial;
-        out.push_back(next);
+        out.push_back(f);
+        out.back().partial = partial;
     }
 
     void read_byte(const Frame& f, uint8_t byte, Frames& out) {
@@ -513,13 +519,9 @@ class Run {
     }
 };
 
-}  // namespace
-
-namespace {
-
 // What the caller learns of a position: the lengths of the two texts that follow, and whether the answer may end. The
 // position itself is to be handed back; the key names its mask.
-int32_t report(const Run& run, const Tables& tables, const Frames& frames, int32_t longest, int32_t depth, uint8_t* out, int32_t room) {
+int32_t report(Run& run, const Tables& tables, const Frames& frames, int32_t longest, int32_t depth, uint8_t* out, int32_t room) {
     std::vector<uint8_t> bytes(3 * sizeof(int32_t));
     bytes.reserve(1024);
     run.write(frames, bytes);
@@ -527,10 +529,9 @@ int32_t report(const Run& run, const Tables& tables, const Frames& frames, int32
     run.write_key(frames, longest + 1 + tables.reach, depth, bytes);
     const int32_t head[3] = {position, int32_t(bytes.size() - 3 * sizeof(int32_t)) - position, run.may_end(frames)};
     std::memcpy(bytes.data(), head, sizeof head);
-    const int32_t length = int32_t(bytes.size());
-    if (length > room) return -length;
+    if (int32_t(bytes.size()) > room) return -int32_t(bytes.size());
     std::memcpy(out, bytes.data(), bytes.size());
-    return length;
+    return int32_t(bytes.size());
 }
 
 }  // namespace
@@ -539,27 +540,30 @@ extern "C" {
 
 // These two return the length of what they wrote, or -length where the room does not suffice.
 int32_t ts_start(const Tables* tables, int32_t longest, int32_t depth, uint8_t* out, int32_t room) {
-    return report(Run(*tables), *tables, {Frame{tables->root, 0, 0, 0, NO_LINK, 0}}, longest, depth, out, room);
+    Run run(*tables, 0);
+    return report(run, *tables, {Frame{tables->root, 0, 0, 0, NO_LINK, 0}}, longest, depth, out, room);
 }
 
-// Returns 0 where a byte is refused.
+// Returns 0 where a byte is refused, and ADVANCE_TOO_COSTLY where the work or the position's size passes its limit.
 int32_t ts_advance(const Tables* tables, const uint8_t* position, const uint8_t* data, int32_t n, int32_t longest, int32_t depth,
-                   uint8_t* out, int32_t room) {
-    Run run(*tables);
+                   int64_t step_limit, uint8_t* out, int32_t room) {
+    Run run(*tables, step_limit);
     Frames frames, next;
     run.read(position, frames);
     for (int32_t i = 0; i < n; ++i) {
         run.step(frames, data[i], next);
+        if (run.too_costly()) return ADVANCE_TOO_COSTLY;
         if (next.empty()) return 0;
         frames.swap(next);
     }
-    return report(run, *tables, frames, longest, depth, out, room);
+    const int32_t length = report(run, *tables, frames, longest, depth, out, room);
+    return std::abs(int64_t(length)) > POSITION_BYTES_LIMIT ? ADVANCE_TOO_COSTLY : length;
 }
 
 // `special` is the trie of the tokens that `trie`'s plain row leaves out: the only ones in doubt where any character may come.
 int32_t ts_fill(const Tables* tables, const Trie* trie, const Trie* special, const uint8_t* position, uint32_t* row,
                 int64_t step_limit) {
-    Run run(*tables);
+    Run run(*tables, step_limit);
     std::vector<Frames> at_depth(size_t(trie->longest) + 1);
     std::vector<int64_t> free_characters(size_t(trie->longest) + 1);
     run.read(position, at_depth[0]);
@@ -577,7 +581,7 @@ int32_t ts_fill(const Tables* tables, const Trie* trie, const Trie* special, con
             with_tokens = trie->end[node];   // the whole subtree
         } else {
             run.step(at_depth[depth - 1], trie->byte[node], at_depth[depth]);
-            if (run.work > step_limit) return TOO_MUCH_WORK;
+            if (run.too_costly()) return FILL_TOO_COSTLY;
             if (at_depth[depth].empty()) {
                 node = trie->end[node];
                 continue;

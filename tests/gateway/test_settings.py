@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.configuration import flag_of, read_configuration, variable_of
-from gateway.secret import kept_secret, with_cache_secret
+from gateway.secret import SecretUnreadable, kept_secret, with_cache_secret
 from gateway.settings import DEFAULTS, RULES, Settings, SettingsError
 from runtime.config import EngineConfig
 
@@ -132,6 +132,7 @@ def test_a_name_that_resembles_nothing_gets_no_suggestion():
     ("port", "80.5", "a whole number"),
     ("port", "65536", "at least 0 and at most 65535"),
     ("port", "-1", "at least 0"),
+    ("port", "9" * 5000, "a whole number"),
     ("cache_ttl_s", "0", "above 0"),
     ("cache_ttl_s", "nan", "above 0"),
     ("cache_ttl_s", "inf", "above 0"),
@@ -158,7 +159,10 @@ def test_a_wrong_value_names_its_origin_and_what_would_be_right(name, text, says
     ("api_keys: {alice: aaaaaaaa}", "api_keys must be a list of texts"),
     ("- port", "must hold keys and values"),
     ("port: [", "is not YAML at line 1"),
-])
+    (f"port: {'9' * 5000}", "can't be read"),
+    (f"port: {'[' * 5000}", "can't be read"),
+    (f"cache_ttl_s: {'9' * 400}", "cache_ttl_s must be a number"),
+], ids=lambda text: text[:20])
 def test_a_wrong_file_is_an_error_that_names_the_file(content, says, tmp_path):
     file = tmp_path / "turnstile.yaml"
     file.write_text(content)
@@ -179,6 +183,13 @@ def test_an_empty_file_sets_nothing(tmp_path):
     file = tmp_path / "turnstile.yaml"
     file.write_text("# nothing yet\n")
     assert settings_of({}, {}, file).port == 8000
+
+
+def test_the_home_of_nobody_is_an_error_that_says_where_it_was_given():
+    with pytest.raises(SettingsError, match=r"flag --data-dir: the home folder in '~nobody-of-this-name/x' is unknown"):
+        read_configuration({"data_dir": "~nobody-of-this-name/x"}, {})
+    with pytest.raises(SettingsError, match="configuration file: the home folder in"):
+        read_configuration({}, {}, Path("~nobody-of-this-name/x.yaml"))
 
 
 def test_a_file_that_is_missing_or_of_another_kind_is_an_error(tmp_path):
@@ -268,6 +279,12 @@ def test_two_gateways_that_start_at_once_share_one_secret(tmp_path):
         thread.join()
     assert len(found) == 8
     assert len(set(found)) == 1
+
+
+def test_a_cache_secret_that_is_no_text_is_told(tmp_path):
+    (tmp_path / "cache_secret").write_bytes(b"\xff" * 32)
+    with pytest.raises(SecretUnreadable, match="is no text"):
+        kept_secret(tmp_path)
 
 
 def test_a_given_cache_secret_is_used_and_nothing_is_written(tmp_path):

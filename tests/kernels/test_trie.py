@@ -14,7 +14,7 @@ from grammar.emit import Style, emit_json, emit_text
 from grammar.normal import normal_form
 from kernels import library
 from kernels.pushdown import Tables
-from kernels.trie import PlainMachine, TokenTrie, load_machine
+from kernels.trie import MaskTooCostly, PlainMachine, TokenTrie, load_machine
 from tests.support.random_schemas import random_document
 
 TOKENS = [bytes([b]) for b in range(256)] + [
@@ -206,3 +206,37 @@ def test_insisting_on_a_missing_library_is_an_error(monkeypatch):
     with pytest.raises(ImportError, match="no compiler"):
         load_machine(tables_of({}), TRIE, "native")
     assert isinstance(load_machine(tables_of({}), TRIE), PlainMachine)
+
+
+# Each bracket can be that of twelve arrays, whose items are of any of six such kinds.
+AMBIGUOUS = {"$ref": "#/$defs/0", "$defs": {str(i): {"anyOf": [
+    {"type": "array", "minItems": k, "maxItems": k + 3, "items": {"$ref": f"#/$defs/{(i + k) % 6}"}} for k in range(12)
+]} for i in range(6)}}
+
+
+@needs_native
+def test_a_move_of_too_many_steps_is_given_up(monkeypatch):
+    machine = load_machine(tables_of(AMBIGUOUS), TRIE, "native")
+    assert machine.advance(machine.start(), b"[[[[") is not None
+    monkeypatch.setattr("kernels.trie._ADVANCE_STEP_LIMIT", 200)
+    with pytest.raises(MaskTooCostly):
+        machine.advance(machine.start(), b"[[[[")
+
+
+@needs_native
+def test_a_position_can_not_grow_without_bound():
+    machine = load_machine(tables_of(AMBIGUOUS), TRIE, "native")
+    position = machine.start()
+    with pytest.raises(MaskTooCostly):
+        for _ in range(20):
+            position = machine.advance(position, b"[" * 200)
+    assert len(position.configuration) < 1 << 22
+
+
+@pytest.mark.parametrize(("wanted", "limit"), [
+    ("reference", "_REFERENCE_STEP_LIMIT"), pytest.param("native", "_STEP_LIMIT", marks=needs_native)])
+def test_a_mask_of_too_many_steps_is_given_up(wanted, limit, monkeypatch):
+    machine = load_machine(tables_of(AMBIGUOUS), TRIE, wanted)
+    monkeypatch.setattr(f"kernels.trie.{limit}", 3)
+    with pytest.raises(MaskTooCostly):
+        machine.fill(machine.start(), np.zeros(TRIE.n_words, dtype=np.uint32))

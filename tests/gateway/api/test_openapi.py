@@ -41,6 +41,14 @@ async def test_it_says_which_routes_need_no_key(client: httpx.AsyncClient) -> No
         "/health", "/health/live", "/health/ready", "/version"}
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
+async def test_the_example_of_a_body_can_be_sent_as_it_stands_but_for_the_model(client: httpx.AsyncClient, path: str) -> None:
+    operation = (await client.get("/openapi.json")).json()["paths"][path]["post"]
+    example = operation["requestBody"]["content"]["application/json"]["example"]
+    assert example["model"] == "smollm2-135m-instruct"
+    assert (await client.post(path, json={**example, "model": "memory"})).status_code == 200
+
+
 async def test_every_reference_in_the_description_leads_somewhere(client: httpx.AsyncClient) -> None:
     answer = await client.get("/openapi.json")
     schemas = answer.json()["components"]["schemas"]
