@@ -50,7 +50,8 @@ def create_app(
     app = FastAPI(title="Turnstile", version=__version__, docs_url=None, redoc_url=None, lifespan=_lifespan)
     app.state.settings, app.state.engine, app.state.ledger, app.state.admission = settings, engine, ledger, admission
     app.state.services = Services(settings, engine, ledger, admission, checker, new_id, int(wall_clock()))
-    for router in (chat.router, completions.router, models.router, health.router, openapi.router, dashboard.router, dashboard.front_door):
+    for router in (chat.router, completions.router, models.router, health.router, openapi.router,
+                   dashboard.router, dashboard.front_door):
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=openapi.STATIC), name="static")
     openapi.describe(app, [ChatBody, CompletionBody])

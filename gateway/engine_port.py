@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from runtime.protocol import Delta, EngineStats, Finished, GenerationRequest, ModelInfo
-
-EngineState = Literal["starting", "ready", "restarting", "failed", "stopped"]
+from runtime.protocol import Delta, EngineState, EngineStats, Finished, GenerationRequest, ModelInfo
 
 
 class Tokenizer(Protocol):

@@ -152,7 +152,7 @@ def _redis(settings: Settings) -> Finding:
         with redis.Redis.from_url(settings.redis_url, socket_connect_timeout=2, socket_timeout=2) as client:
             version = client.info("server").get("redis_version", "of unknown version")
     except (redis.RedisError, OSError, ValueError) as error:
-        return Finding("Redis", "missing", f"can't be used: {error}",
+        return Finding("Redis", "note", f"can't be used: {error}",
                        "start it (apt-get install redis-server), correct redis_url, or leave redis_url empty")
     return Finding("Redis", "ok", f"version {version}")
 

@@ -41,6 +41,7 @@ class RequestRecord:
     completion_tokens: int
     recomputed_tokens: int
     ttft_s: float | None               # at the gateway, from the request's arrival; None: no token was seen
+    queue_s: float | None              # in the engine's queue; None: it never got out of it
     total_s: float
     stream: bool
     schema: bool                       # the answer was held to a schema, regex or choice
@@ -98,6 +99,7 @@ class LedgerSnapshot:
     open: int                                # requests that have not ended
     ttft_hit: Histogram
     ttft_miss: Histogram
+    queue: Histogram
     total: Histogram
     recent: tuple[RequestRecord, ...]
 
@@ -123,8 +125,9 @@ class Account:
         if self.ttft_s is None:
             self.ttft_s = self.ledger.clock() - self.began
 
-    def close(self, status: int, finish: Finish, *, error: str | None = None, usage: Usage | None = None) -> None:
-        """End the request; `usage` is the engine's count where it came to one."""
+    def close(self, status: int, finish: Finish, *, error: str | None = None, usage: Usage | None = None,
+              queue_s: float | None = None) -> None:
+        """End the request; `usage` and `queue_s` are the engine's where it came to them."""
         if self.closed:
             return
         self.closed = True
@@ -133,7 +136,7 @@ class Account:
             self.request_id, self.tenant, self.endpoint, self.started_s, status, finish, error,
             counted.prompt_tokens, counted.cached_tokens, counted.computed_tokens,
             counted.completion_tokens, counted.recomputed_tokens,
-            self.ttft_s, self.ledger.clock() - self.began, self.stream, self.schema))
+            self.ttft_s, queue_s, self.ledger.clock() - self.began, self.stream, self.schema))
 
 
 class Ledger:
@@ -148,6 +151,7 @@ class Ledger:
         self._open = 0
         self._ttft_hit = _Observations(TTFT_BOUNDS_S)
         self._ttft_miss = _Observations(TTFT_BOUNDS_S)
+        self._queue = _Observations(TTFT_BOUNDS_S)
         self._total = _Observations(TOTAL_BOUNDS_S)
         self._recent: deque[RequestRecord] = deque(maxlen=KEPT_RECORDS)
 
@@ -169,6 +173,8 @@ class Ledger:
             self._outcomes["answered"] += 1
             self._outcomes["hits"] += record.hit
             self._total.add(record.total_s)
+            if record.queue_s is not None:
+                self._queue.add(record.queue_s)
             if record.ttft_s is not None:
                 (self._ttft_hit if record.hit else self._ttft_miss).add(record.ttft_s)
         else:
@@ -183,5 +189,6 @@ class Ledger:
             recomputed_tokens=tokens["recomputed_tokens"],
             answered=outcomes["answered"], hits=outcomes["hits"], cancelled=outcomes["cancelled"], failed=outcomes["failed"],
             open=self._open,
-            ttft_hit=self._ttft_hit.snapshot(), ttft_miss=self._ttft_miss.snapshot(), total=self._total.snapshot(),
+            ttft_hit=self._ttft_hit.snapshot(), ttft_miss=self._ttft_miss.snapshot(),
+            queue=self._queue.snapshot(), total=self._total.snapshot(),
             recent=tuple(reversed(self._recent)))

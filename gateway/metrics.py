@@ -39,6 +39,7 @@ def _of_gateway(ledger: LedgerSnapshot, version: str) -> Iterator[str]:
     yield from _histogram(
         "turnstile_ttft_seconds", "From a request's arrival to its first token; hit: some of its prompt came from cache.",
         [({"cache": "hit"}, ledger.ttft_hit), ({"cache": "miss"}, ledger.ttft_miss)])
+    yield from _histogram("turnstile_queue_seconds", "In the engine's queue, before the first step.", [({}, ledger.queue)])
     yield from _histogram("turnstile_request_seconds", "From a request's arrival to the end of its answer.", [({}, ledger.total)])
 
 

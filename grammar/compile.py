@@ -53,7 +53,7 @@ def compile_regex(pattern: str, vocabulary: Vocabulary, *, limits: Limits | None
     """
     budget = Budget(limits)
     try:
-        dfa = automata.from_regex(regex.parse(pattern), budget)
+        dfa = automata.from_regex(regex.parse(pattern, budget), budget)
     except PatternError as error:
         raise SchemaError(str(error)) from None
     if dfa is None:

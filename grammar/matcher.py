@@ -37,6 +37,13 @@ class CompiledGrammar:
             self.vocabulary.masks.put(key, row)
         return row
 
+    def advance(self, position: Any, data: bytes) -> Any | None:
+        """The position after some bytes; None where they are not allowed. Raises GrammarTooLarge."""
+        try:
+            return self.machine.advance(position, data)
+        except MaskTooCostly as error:
+            raise GrammarTooLarge("steps_of_one_token", error.allowed, error.allowed + 1) from None
+
     def _computed(self, position: Hashable) -> np.ndarray:
         row = np.zeros(self.vocabulary.trie.n_words, dtype=np.uint32)
         try:
@@ -84,7 +91,7 @@ class Matcher:
             row[n_words:] = 0
 
     def accept(self, token_id: int) -> bool:
-        """Move on by one token; False, and no move, where it is not allowed."""
+        """Move on by one token; False, and no move, where it is not allowed. Raises GrammarTooLarge like `fill_mask`."""
         vocabulary = self._grammar.vocabulary
         if self.ended or not 0 <= token_id < vocabulary.size:
             return False
@@ -92,7 +99,7 @@ class Matcher:
             self.ended = self.may_end
             return self.ended
         data = vocabulary.token_bytes[token_id]
-        following = self._grammar.machine.advance(self._position, data) if data else None
+        following = self._grammar.advance(self._position, data) if data else None
         if following is None:
             return False
         self._position, self._mask = following, None

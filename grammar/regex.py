@@ -12,11 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grammar import charset
+from grammar.budget import Budget
 from grammar.charset import CharSet
 from grammar.errors import PatternError
 
 _DEEPEST_GROUP = 100
 _LARGEST_COUNT = 100_000
+_LONGEST_NAME = 200         # of a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,9 @@ _REFUSED_ESCAPES = {"b": "a word boundary", "B": "a word boundary", "A": "the an
                     "k": "a backreference", "p": "a Unicode property", "P": "a Unicode property", "G": "the anchor \\G"}
 
 
-def parse(pattern: str) -> Regex:
-    """The tree of a regex; raises PatternError."""
-    reader = _Reader(pattern)
+def parse(pattern: str, budget: Budget | None = None) -> Regex:
+    """The tree of a regex; raises PatternError, and GrammarTooLarge where `budget` does not suffice for the tree alone."""
+    reader = _Reader(pattern, budget or Budget())
     tree = reader.alternatives(0)
     if reader.at < len(pattern):
         raise reader.error("unbalanced )")
@@ -78,10 +80,13 @@ def searched(tree: Regex) -> Regex:
 
 
 class _Reader:
-    """A recursive-descent parser; `at` is the next character."""
+    """A recursive-descent parser; `at` is the next character.
 
-    def __init__(self, pattern: str) -> None:
-        self.pattern, self.at = pattern, 0
+    It pays for the tree as it grows: a short `\\W` is a set of hundreds of ranges, and a megabyte of them would fill any memory.
+    """
+
+    def __init__(self, pattern: str, budget: Budget) -> None:
+        self.pattern, self.at, self.budget, self.n_chars = pattern, 0, budget, 0
 
     def error(self, reason: str) -> PatternError:
         return PatternError(f"{reason} at position {self.at} of the regex {self.pattern[:200]!r}")
@@ -106,6 +111,7 @@ class _Reader:
             raise self.error(f"groups nested more than {_DEEPEST_GROUP} deep")
         parts = [self.sequence(depth)]
         while self.skip("|"):
+            self.budget.spend("automaton_steps", 2)
             parts.append(self.sequence(depth))
         return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
@@ -113,8 +119,16 @@ class _Reader:
         parts: list[Regex] = []
         while self.at < len(self.pattern) and not self.peek("|") and not self.peek(")"):
             atom = self.atom(depth)
+            self.pay(atom)
             parts.append(self.quantified(atom))
         return parts[0] if len(parts) == 1 else Join(tuple(parts))
+
+    def pay(self, atom: Regex) -> None:
+        self.budget.spend("automaton_steps", 2)
+        if isinstance(atom, Chars):
+            self.n_chars += 1
+            self.budget.check("regex_states", self.n_chars)
+            self.budget.spend("automaton_steps", len(atom.chars))
 
     def atom(self, depth: int) -> Regex:
         c = self.next()
@@ -140,8 +154,8 @@ class _Reader:
             if self.peek(start):
                 raise self.error(f"{name} is not supported")
         if self.skip("?P<") or self.skip("?<"):
-            name = self.pattern[self.at:].partition(">")[0]
-            if not name.isidentifier():
+            name, closed, _ = self.pattern[self.at:self.at + _LONGEST_NAME].partition(">")
+            if not closed or not name.isidentifier():
                 raise self.error("a bad group name")
             self.at += len(name) + 1
         elif self.peek("?") and not self.skip("?:"):
@@ -198,6 +212,7 @@ class _Reader:
             raise self.error("an empty class, or a bare ] in a class,")
         while not self.skip("]"):
             low = self.class_member(negated)
+            self.budget.spend("automaton_steps", len(low) if isinstance(low, tuple) else 2)
             if self.peek("-") and not self.peek("-]"):
                 self.next()
                 members.append(self.class_range(low, self.class_member(negated)))
@@ -254,7 +269,7 @@ class _Reader:
             return self.hex_digits(2)
         if c == "u":
             if self.skip("{"):
-                digits, closed, _ = self.pattern[self.at:].partition("}")
+                digits, closed, _ = self.pattern[self.at:self.at + 8].partition("}")
                 if not closed or not digits or len(digits) > 6:
                     raise self.error("a bad \\u{...} escape")
                 point = self.hex_digits(len(digits))

@@ -105,7 +105,7 @@ class Texts:
     def search(self, pattern: str) -> Dfa | None:
         """The texts in which a regex is found. Raises PatternError."""
         if pattern not in self._searches:
-            self._searches[pattern] = automata.from_regex(regex.searched(regex.parse(pattern)), self._budget)
+            self._searches[pattern] = automata.from_regex(regex.searched(regex.parse(pattern, self._budget)), self._budget)
         return self._searches[pattern]
 
     def _build(self, shape: String) -> Dfa | None:

@@ -53,12 +53,11 @@ class PrefixCache:
         """
         return self.pool.n_free + self.n_cached
 
-    def acquire(self, domain: bytes, tokens: Sequence[int], *, counted: bool = True) -> Lease:
+    def acquire(self, domain: bytes, tokens: Sequence[int]) -> Lease:
         """Find and lock the longest cached prefix of `tokens`; the caller must release the lease.
 
         The prefix has whole blocks, and at most len(tokens) - 1 tokens: the last one must be computed, since
-        its logits are wanted. A hit starts the prefix's time to live anew. `counted=False` keeps the call out
-        of the counters, for a sequence that comes back after a preemption or asks again before its admission.
+        its logits are wanted. A hit starts the prefix's time to live anew.
 
         Costs one pass over the matched tokens' memory, whatever the size of the tree.
         """
@@ -72,9 +71,6 @@ class PrefixCache:
         blocks = [block for node in reversed(list(tail.path())) for block in node.blocks]
         lease = Lease(domain, blocks, reach.n_blocks * self.block_tokens, tail, reach.n_blocks)
         self.leases.add(lease)
-        if counted:
-            self.counters.queried_tokens += len(tokens)
-            self.counters.hit_tokens += lease.n_tokens
         return lease
 
     def peek(self, domain: bytes, tokens: Sequence[int]) -> int:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 class Counters:
     """Sums since the start. A block counts as evicted when it leaves the tree, even if a lease still holds it."""
 
-    queried_tokens: int = 0
-    hit_tokens: int = 0
     inserted_blocks: int = 0
     evicted_pressure: int = 0    # made room for others
     evicted_expired: int = 0     # past their deadline
@@ -33,8 +31,6 @@ class CacheStats:
     nodes: int
     domains: int
     leases: int
-    queried_tokens: int
-    hit_tokens: int
     inserted_blocks: int
     evicted_pressure: int
     evicted_expired: int

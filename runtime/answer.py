@@ -38,8 +38,11 @@ class Answer:
     def sampling_row(self) -> SamplingRow:
         params = self.request.sampling
         banned: tuple[int, ...] = ()
-        if self.matcher is None and (self.n_tokens < params.min_tokens or params.ignore_eos):
-            banned = self._eos_ids
+        if self.matcher is None:                 # a grammar decides by itself when its answer may end
+            if self.n_tokens < params.min_tokens:
+                banned = (*self._eos_ids, *params.stop_token_ids)
+            elif params.ignore_eos:
+                banned = self._eos_ids
         return SamplingRow(params, self._seed, self.n_tokens, self._counts, banned)
 
     def take(self, sampled: Sampled) -> Delta:

@@ -3,8 +3,8 @@
     EngineClient.start() -> submit(request) -> async for delta in generation -> generation.finished
 
 One engine process at a time. When it dies, every request in it fails with EngineDied and the process is
-started again, after a pause that doubles with each death in a row. When the engine says itself that it
-can't start, it isn't tried again.
+started again, after a pause that doubles with each death in a row. When the engine says itself, the first
+time, that it can't start, it isn't tried again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import queue
 import threading
 from collections.abc import AsyncIterator, Callable
 from multiprocessing.connection import Connection
-from typing import Literal
 
 from .config import EngineConfig
 from .errors import EngineDied, EngineUnavailable, RuntimeFault, fault_of
@@ -26,6 +25,7 @@ from .protocol import (
     Cancel,
     Command,
     Delta,
+    EngineState,
     EngineStats,
     Event,
     Failed,
@@ -41,7 +41,6 @@ from .tokenizer import Tokenizer, load_tokenizer
 
 log = logging.getLogger(__name__)
 
-State = Literal["starting", "ready", "restarting", "failed", "stopped"]
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 30.0
 MOST_FAILED_STARTS = 5
@@ -88,7 +87,7 @@ class EngineClient:
 
     def __init__(self, config: EngineConfig) -> None:
         self.config = config
-        self.state: State = "starting"
+        self.state: EngineState = "starting"
         self.model: ModelInfo | None = None
         self.stats = EngineStats()
         self.restarts = 0
@@ -187,8 +186,10 @@ class EngineClient:
                 case Ready():
                     self.model, self.state = event.model, "ready"
                     self._settled.set()
-                case StartFailed():
+                case StartFailed() if self.model is None:
                     self._give_up(event.message)
+                case StartFailed():                  # it has served before: what is missing now may come back
+                    log.error("the engine could not start again: %s", event.message)
 
     def _give_up(self, why: str) -> None:
         self.state, self.failure = "failed", why

@@ -29,7 +29,7 @@ from .config import EngineConfig
 from .errors import GrammarRefused, RequestFaulted, RuntimeFault
 from .grammars import GrammarShelf
 from .model import Model
-from .protocol import EngineStats, Event, Failed, Finished, GenerationRequest, PoolStats, Timings, Usage
+from .protocol import EngineStats, Event, Failed, Finished, GenerationRequest, PoolStats, Usage
 from .sampler import Sampled, Sampler
 from .scheduler import Limits, Row, Scheduler
 from .sequence import Sequence
@@ -47,7 +47,6 @@ class Task:
     grammar: Future[CompiledGrammar] | None = None
     sequence: Sequence | None = None
     answer: Answer | None = None
-    first_token_s: float | None = None
 
 
 class Engine:
@@ -184,8 +183,6 @@ class Engine:
             return []
         delta = task.answer.take(sampled)
         self._advance(row, sampled.token_id)
-        if task.first_token_s is None:
-            task.first_token_s = self.clock() - task.arrived_s
         if task.answer.reason is None and len(sequence.tokens) >= self.context_tokens:
             task.answer.reason = "length"
         return [delta, *self._finished(task)] if task.answer.reason else [delta]
@@ -206,8 +203,8 @@ class Engine:
         held = answer.close()
         usage = Usage(sequence.n_prompt, sequence.cached_tokens, sequence.n_prompt - sequence.cached_tokens,
                       sequence.n_generated, sequence.recomputed_tokens)
-        timings = Timings(sequence.planned_s - task.arrived_s, task.first_token_s, self.clock() - task.arrived_s)
-        return [*([held] if held else ()), Finished(task.request.request_id, answer.reason, usage, timings)]
+        queue_s = sequence.planned_s - task.arrived_s
+        return [*([held] if held else ()), Finished(task.request.request_id, answer.reason, usage, queue_s)]
 
     def _guarded(self, task: Task, work: Callable[[], list[Event]]) -> list[Event]:
         """Do one request's work; whatever it raises is that request's end alone."""
@@ -215,6 +212,8 @@ class Engine:
             return work()
         except RuntimeFault as fault:
             return self._fail(task, fault)
+        except grammar.SchemaError as error:
+            return self._fail(task, _grammar_fault(error))
         except Exception as error:
             log.exception("request %s failed", task.request.request_id)
             return self._fail(task, RequestFaulted(f"{type(error).__name__}: {error}"))
@@ -239,7 +238,7 @@ class Engine:
                          self.config.block_tokens, self._pool[:, :, 0].numel() * self._pool.element_size())
         return EngineStats(
             running=len(self.scheduler.running), waiting=len(self.scheduler.waiting) + len(self._compiling),
-            steps=totals.steps, prompt_tokens=totals.prompt_tokens, cached_tokens=totals.cached_tokens,
+            steps=totals.steps, cached_tokens=totals.cached_tokens,
             computed_tokens=totals.prompt_tokens - totals.cached_tokens, generated_tokens=totals.generated_tokens,
             recomputed_tokens=totals.recomputed_tokens, preemptions=self.scheduler.preemptions,
             evicted_blocks=cache.evicted_pressure, expired_blocks=cache.evicted_expired, step_s=totals.step_s, pools=(pool,))
@@ -272,5 +271,5 @@ def _failed(request_id: str, fault: RuntimeFault) -> Failed:
 def _grammar_fault(error: BaseException) -> RuntimeFault:
     if isinstance(error, grammar.SchemaError):
         return GrammarRefused(str(error))
-    log.error("compiling a grammar failed", exc_info=error)
-    return GrammarRefused(f"the grammar could not be compiled: {type(error).__name__}: {error}")
+    log.error("a grammar failed", exc_info=error)
+    return RequestFaulted(f"its grammar failed: {type(error).__name__}: {error}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 FinishReason = Literal["stop", "length"]
+EngineState = Literal["starting", "ready", "restarting", "failed", "stopped"]
 GrammarKind = Literal["json_schema", "json_object", "regex", "choice"]
 
 
@@ -25,8 +26,8 @@ class SamplingParams:
     seed: int | None = None            # None: the engine draws one
     stop: tuple[str, ...] = ()         # the text ends before the first of these
     stop_token_ids: tuple[int, ...] = ()
-    ignore_eos: bool = False
-    min_tokens: int = 0                # end of sequence is not allowed before so many tokens
+    ignore_eos: bool = False           # no end of sequence at all; a grammar's end goes before this
+    min_tokens: int = 0                # no end of sequence or stop token before so many; a grammar's end goes before this
     presence_penalty: float = 0.0      # subtracted once from the logit of each token already generated
     frequency_penalty: float = 0.0     # subtracted for each time that it was generated
     repetition_penalty: float = 1.0    # divides positive logits of tokens in prompt or answer, multiplies negative ones
@@ -97,15 +98,6 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Timings:
-    """Seconds on the engine's clock, from the moment the engine took the request."""
-
-    queue_s: float                     # until its first chunk was planned
-    first_token_s: float
-    total_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Delta:
     """New text of a sequence. `text` is valid UTF-8 and never the beginning of a stop string."""
 
@@ -120,7 +112,7 @@ class Finished:
     request_id: str
     reason: FinishReason
     usage: Usage
-    timings: Timings
+    queue_s: float                     # from its arrival in the engine until its first chunk was planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +145,8 @@ class EngineStats:
     running: int = 0
     waiting: int = 0
     steps: int = 0
-    prompt_tokens: int = 0             # of requests admitted so far
-    cached_tokens: int = 0
-    computed_tokens: int = 0
+    cached_tokens: int = 0             # of the prompts admitted so far: read from cache
+    computed_tokens: int = 0           # ... and computed
     generated_tokens: int = 0
     recomputed_tokens: int = 0
     preemptions: int = 0

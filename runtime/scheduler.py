@@ -174,7 +174,7 @@ class Scheduler:
         return False
 
     def _admit(self, sequence: Sequence, now_s: float) -> bool:
-        lease = self.cache.acquire(sequence.request.cache_domain, sequence.tokens, counted=False)
+        lease = self.cache.acquire(sequence.request.cache_domain, sequence.tokens)
         needed = self._blocks_of(len(sequence.tokens)) - len(lease.blocks)
         if needed > self.cache.available:
             self.cache.release(lease)

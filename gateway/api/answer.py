@@ -164,7 +164,7 @@ async def _whole(run: Run, job: Job, account: Account) -> Response:
     ]
     usage = run.usage(job.choices_per_prompt)
     await run.close()
-    account.close(200, run.finished[0].reason, usage=usage)
+    account.close(200, run.finished[0].reason, usage=usage, queue_s=run.finished[0].queue_s)
     return JSONResponse(render.body(job.head, job.shape, choices, usage), headers=job.headers)
 
 

@@ -112,7 +112,8 @@ class EventStream(Response):
             async with asyncio.timeout_at(self._deadline):
                 await while_connected(receive, self._write(send))
             await send({"type": "http.response.body", "body": b"", "more_body": False})
-            account.close(200, self._run.finished[0].reason, usage=self._run.usage(self._choices_per_prompt))
+            first = self._run.finished[0]
+            account.close(200, first.reason, usage=self._run.usage(self._choices_per_prompt), queue_s=first.queue_s)
         except errors.ClientGone as gone:
             account.close(gone.status, "cancelled", error=gone.code)
         except TimeoutError:

@@ -45,11 +45,12 @@ def test_a_record_tells_times_and_counts(ledger: Ledger, clock: Clock) -> None:
     account.first_token()
     clock.now_s = 0.5
     account.first_token()
-    account.close(200, "length", usage=Usage(30, 16, 14, 5, 2))
+    account.close(200, "length", usage=Usage(30, 16, 14, 5, 2), queue_s=0.125)
     (record,) = ledger.snapshot().recent
     assert (record.request_id, record.tenant, record.endpoint, record.started_s) == (
         "chatcmpl-1", "alice", "chat.completions", 1_000_000.0)
-    assert (record.ttft_s, record.total_s) == (0.25, 0.5)
+    assert (record.queue_s, record.ttft_s, record.total_s) == (0.125, 0.25, 0.5)
+    assert (ledger.snapshot().queue.n, ledger.snapshot().queue.total) == (1, 0.125)
     assert (record.prompt_tokens, record.cached_tokens, record.computed_tokens) == (30, 16, 14)
     assert (record.completion_tokens, record.recomputed_tokens) == (5, 2)
     assert (record.status, record.finish, record.error, record.stream, record.schema) == (200, "length", None, True, True)

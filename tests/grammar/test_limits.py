@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from grammar import GrammarTooLarge, Limits, SchemaError, check_json_schema, compile_json_schema, compile_regex
+from grammar import GrammarTooLarge, Limits, SchemaError, automata, check_json_schema, compile_json_schema, compile_regex
 
 CPU_SECONDS = 4.0    # twice what is promised: the machine that tests may be slow
 
@@ -130,6 +130,25 @@ def test_a_cyclic_python_object_is_too_deep_and_no_endless_loop():
 def test_a_regex_has_limits_too(vocabulary):
     with pytest.raises(GrammarTooLarge):
         compile_regex("(a{1,1000}){1,1000}", vocabulary)
+
+
+@pytest.mark.parametrize("pattern", [
+    r"\W" * 30_000, r"[\Wa]" * 30_000, "[" + r"\W" * 30_000 + "]", "ab" * 300_000, "|" * 300_000, "()" * 300_000,
+    "[" + "ab" * 300_000 + "]", "(?P<a>x)" * 60_000], ids=lambda pattern: pattern[:8])
+def test_a_long_regex_ends_while_it_is_read(pattern, monkeypatch):
+    """300,000 times \\W were 27 GB as a tree, and the gateway's end, before any limit was looked at."""
+    monkeypatch.setattr(automata, "from_regex", lambda *_: pytest.fail("the whole tree was built"))
+    with pytest.raises(GrammarTooLarge):
+        check_json_schema({"type": "string", "pattern": pattern})
+
+
+@pytest.mark.parametrize("name", ["a" * 150, "a" * 300])
+def test_the_name_of_a_group_may_be_long_but_not_endless(name, vocabulary):
+    if len(name) < 200:
+        assert compile_regex(f"(?P<{name}>b)", vocabulary)
+    else:
+        with pytest.raises(SchemaError, match="a bad group name"):
+            compile_regex(f"(?P<{name}>b)", vocabulary)
 
 
 def test_long_bounds_cost_no_states(vocabulary, admits):

@@ -177,6 +177,23 @@ def test_a_model_that_can_not_be_read_is_said_at_once_and_not_tried_again(tmp_pa
     run(test)
 
 
+def test_an_engine_that_has_served_is_tried_again_when_it_can_not_start_for_a_while(folder: Path, tmp_path: Path) -> None:
+    async def test() -> None:
+        moved = tmp_path / "moved"
+        async with started(folder) as client:
+            folder.rename(moved)
+            try:
+                os.kill(engine_pid(client), signal.SIGKILL)
+                await eventually(lambda: client.restarts >= 2)
+                assert client.state == "restarting"
+            finally:
+                moved.rename(folder)
+            await eventually(lambda: client.state == "ready", 40)
+            assert isinstance((await collect(client.submit(request("c"))))[-1], Finished)
+
+    run(test)
+
+
 def test_a_cache_beyond_memory_is_refused_with_its_size(folder: Path) -> None:
     async def test() -> None:
         client = EngineClient(EngineConfig(folder, "tiny", kv_cache_tokens=10**12, device="cpu"))

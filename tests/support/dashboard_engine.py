@@ -83,7 +83,6 @@ class Stage:
         stats = self.engine.stats
         self.engine.stats = replace(
             stats,
-            prompt_tokens=stats.prompt_tokens + usage.prompt_tokens,
             cached_tokens=stats.cached_tokens + usage.cached_tokens,
             computed_tokens=stats.computed_tokens + usage.computed_tokens,
             generated_tokens=stats.generated_tokens + usage.completion_tokens,

@@ -21,7 +21,6 @@ from runtime.protocol import (
     GrammarSpec,
     ModelInfo,
     PoolStats,
-    Timings,
     TokenLogprob,
     Usage,
 )
@@ -139,7 +138,7 @@ class MemoryGeneration:
         usage = Usage(n_prompt, cached, n_prompt - cached, len(shown))
         reason = "length" if len(whole) > request.sampling.max_tokens else "stop"
         engine.active.remove(self)
-        yield Finished(request.request_id, reason, usage, Timings(0.0, 0.0, 0.0))
+        yield Finished(request.request_id, reason, usage, 0.0)
 
     def _logprobs(self, byte: int) -> tuple[TokenLogprob, ...]:
         wanted = self.request.sampling.logprobs

@@ -20,7 +20,7 @@ from gateway.app import create_app
 from gateway.errors import InvalidRequest
 from gateway.settings import Settings
 from runtime.errors import EngineDied, RequestFaulted
-from runtime.protocol import Delta, Finished, Timings, Usage
+from runtime.protocol import Delta, Finished, Usage
 from tests.gateway.conftest import SECRET
 from tests.support.http import CHAT, HELLO, Caller, chat_body, events, until
 from tests.support.memory_engine import MemoryEngine
@@ -31,7 +31,7 @@ USAGE = Usage(10, 4, 6, 3)
 
 
 def finished() -> Finished:
-    return Finished("r", "stop", USAGE, Timings(0, 0, 0))
+    return Finished("r", "stop", USAGE, 0.0)
 
 
 def told(raw: bytes) -> list[Any]:
