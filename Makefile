@@ -17,7 +17,7 @@ help:
 	@echo 'make clean    remove the virtual environment and what was built'
 
 serve: $(VENV)/.installed
-	@exec $(BIN)/turnstile serve $(MODEL)
+	@trap : INT; $(BIN)/turnstile serve $(MODEL) || test $$? -eq 130    # Ctrl-C is how it is meant to end
 
 test: $(VENV)/.installed-test
 	@$(BIN)/turnstile pull

@@ -113,5 +113,6 @@ def take(
         steps=series.window(),
         steps_end_s=series.end_s,
         minutes=list(series.minutes()),
-        recent=[record for record in ledger.recent if tenant in (None, record.tenant)],
+        recent=sorted((record for record in ledger.recent if tenant in (None, record.tenant)),
+                      key=lambda record: record.started_s, reverse=True),      # the ledger has them as they ended
     )

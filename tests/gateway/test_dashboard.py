@@ -137,6 +137,11 @@ def test_rows_come_newest_first():
     assert all(int(a["key"].removeprefix("request-")) > int(b["key"].removeprefix("request-")) for a, b in pairwise(rows))
 
 
+def test_the_bare_address_leads_to_the_dashboard():
+    answer = ask(Stage(), "/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/dashboard")
+
+
 def test_before_the_first_request_rates_are_unknown_and_counts_are_zero():
     shown = page_of(Stage()).numbers
     assert [shown[name] for name in ("token_hit_rate", "request_hit_rate", "hit_p50", "prompt_rate", "ttft_ratio")] == ["–"] * 5

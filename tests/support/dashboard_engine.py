@@ -107,6 +107,7 @@ class Stage:
         app.state.dashboard = Dashboard(self.board, self.sessions, Pages(), static_files())
         errors.install(app)
         app.include_router(dashboard.router)
+        app.include_router(dashboard.front_door)
         return app
 
 
