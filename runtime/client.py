@@ -152,6 +152,8 @@ class EngineClient:
             self._link = _Link(self.config, asyncio.get_running_loop(), self._receive, ended.set)
             await ended.wait()
             was_ready = self.state == "ready"
+            if self.state != "failed":
+                self.state = "restarting"
             exit_code = await asyncio.to_thread(self._link.close)
             self._link, self.stats = None, EngineStats()
             if self.state == "failed":
@@ -163,7 +165,6 @@ class EngineClient:
                 self._give_up(f"the engine process ended {n_failed_starts} times in a row before it was ready, "
                               f"last with exit code {exit_code}")
                 return
-            self.state = "restarting"
             self.restarts += 1
             log.error("the engine process ended with exit code %s; starting it again", exit_code)
             pause_s = FIRST_PAUSE_S if was_ready else min(2 * pause_s, LONGEST_PAUSE_S)

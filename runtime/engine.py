@@ -172,6 +172,10 @@ class Engine:
                     answer.matcher.fill_mask(masks[i])
                 except Exception as error:
                     faults[i] = _grammar_fault(error)
+                else:
+                    if not masks[i].any():
+                        faults[i] = GrammarRefused("the grammar asks for a character here that the model's vocabulary has no "
+                                                   "token for: leave it out of the schema, regex or choice")
         return torch.from_numpy(masks.view(np.int32)).to(self._model.device), faults
 
     def _apply(self, row: Row, sampled: Sampled | RuntimeFault | None) -> list[Event]:

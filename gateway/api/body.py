@@ -7,9 +7,12 @@ twice in one object, text with half a surrogate pair, nesting deeper than MAX_DE
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from fastapi import Request
@@ -54,10 +57,23 @@ async def _read(request: Request) -> bytes:
         raise ApiError(408, f"The body did not arrive within {BODY_TIMEOUT_S:g} seconds.", code="request_timeout") from None
 
 
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Nothing that is being read is garbage, and looking for some at every thousandth container is nine tenths of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def parse_json(raw: bytes) -> Any:
     """`raw` as a JSON value. Raises InvalidRequest that says where it is none."""
     try:
-        value = _DECODER.decode(raw.decode("utf-8"))
+        with _collector_paused():
+            value = _DECODER.decode(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InvalidRequest(f"The body is not valid UTF-8 at byte {error.start}.", code=_CODE) from None
     except json.JSONDecodeError as error:

@@ -16,11 +16,14 @@ router = APIRouter(tags=["operation"])
 _OPEN: dict[str, Any] = {"security": []}       # these tell nothing of anyone's requests and need no key
 
 
+@router.head("/health/live", include_in_schema=False)
 @router.get("/health/live", summary="Whether the gateway answers", openapi_extra=_OPEN)
 async def live() -> dict[str, str]:
     return {"status": "live"}
 
 
+@router.head("/health/ready", include_in_schema=False)
+@router.head("/health", include_in_schema=False)
 @router.get("/health/ready", summary="Whether the engine takes requests (503 while it does not)", openapi_extra=_OPEN)
 @router.get("/health", summary="As /health/ready", openapi_extra=_OPEN)
 async def ready(request: Request) -> JSONResponse:

@@ -25,7 +25,7 @@ from gateway import errors
 from gateway.api.render import Head, Json, Shape, usage
 from gateway.api.run import Run, Step, while_connected
 from gateway.ledger import Account
-from runtime.errors import RuntimeFault
+from runtime.errors import EngineUnavailable, RuntimeFault
 from runtime.protocol import Delta, Usage
 
 log = logging.getLogger("turnstile.gateway")
@@ -122,6 +122,10 @@ class EventStream(Response):
             account.close(499, "cancelled", error="client_closed_request")
         except RuntimeFault as fault:
             await self._fail(send, errors.of_fault(fault))
+        except asyncio.CancelledError:     # the server stops, and has waited long enough
+            account.close(499, "cancelled", error="server_stopped")
+            await self._fail(send, errors.of_fault(EngineUnavailable("the server is shutting down: send the request again")))
+            raise
         except Exception:
             log.exception("the stream of %s failed", account.request_id)
             await self._fail(send, errors.internal_error())

@@ -33,9 +33,9 @@ class Clock:
         return self.now_s
 
 
-def make_engine(n_blocks: int = 64, model: CountingModel | None = None, **settings) -> Engine:
+def make_engine(n_blocks: int = 64, model: CountingModel | None = None, tokenizer=TOKENIZER, **settings) -> Engine:
     config = EngineConfig(Path("unused"), "counting", **{"block_tokens": 4, "step_tokens": 32, "max_running": 8, **settings})
-    return Engine(config, model or CountingModel(), TOKENIZER, load_ops(torch.device("cpu"), "reference"), n_blocks, Clock())
+    return Engine(config, model or CountingModel(), tokenizer, load_ops(torch.device("cpu"), "reference"), n_blocks, Clock())
 
 
 def request(name: str, prompt: list[int], n: int = 8, grammar: GrammarSpec | None = None, domain: bytes = b"d",
@@ -289,3 +289,13 @@ def test_a_mask_that_can_not_be_made_ends_its_request_only(monkeypatch: pytest.M
     while not engine.idle:
         good += [e for e in engine.step() if e.request_id == "good"]
     assert isinstance(good[-1], Finished)
+
+
+def test_a_grammar_that_the_vocabulary_can_not_write_is_refused() -> None:
+    no_letter_q = SimpleNamespace(token_bytes=[b"" if t == ord("q") else data for t, data in enumerate(TOKENIZER.token_bytes)],
+                                  eos_ids=(EOS,), vocabulary_size=VOCABULARY)
+    engine = make_engine(tokenizer=no_letter_q)
+    [*_, failed] = run(engine, request("a", [1], n=20, grammar=GrammarSpec("choice", '["aqua"]')))["a"]
+    assert isinstance(failed, Failed)
+    assert failed.code == "invalid_json_schema"
+    assert "no token" in failed.message

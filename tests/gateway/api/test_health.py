@@ -42,6 +42,12 @@ async def test_a_request_to_an_engine_that_takes_nothing_is_a_503(
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "engine_unavailable")
 
 
+@pytest.mark.parametrize("path", ["/health", "/health/live", "/health/ready"])
+async def test_a_probe_may_ask_for_the_head_alone(client: httpx.AsyncClient, path: str) -> None:
+    answer = await client.head(path)
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
 async def test_the_version_is_that_of_the_distribution(client: httpx.AsyncClient) -> None:
     from gateway import __version__
     assert (await client.get("/version")).json() == {"name": "turnstile", "version": __version__}

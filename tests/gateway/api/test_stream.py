@@ -168,6 +168,19 @@ async def test_a_failure_in_mid_stream_is_one_error_event_and_no_done(
     assert engine.active == []
 
 
+async def test_a_stream_that_the_servers_end_cuts_says_so(app: FastAPI, engine: MemoryEngine) -> None:
+    engine.token_delay_s, engine.repeat = 0.001, 1000
+    caller = Caller(app, CHAT, chat_body(stream=True))
+    await until(lambda: len(caller.sent) > 3)
+    caller.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller.task
+    assert events(caller.text)[-1]["error"]["code"] == "engine_unavailable"
+    assert "[DONE]" not in caller.text
+    (record,) = app.state.ledger.snapshot().recent
+    assert (record.finish, record.error) == ("cancelled", "server_stopped")
+
+
 async def test_a_silent_stream_is_kept_alive_by_comments(
     app: FastAPI, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
