@@ -12,7 +12,7 @@ BUILT_FROM := pyproject.toml $(wildcard setup.py kernels/native/*)
 help:
 	@echo 'make serve    install, fetch the model, serve on 127.0.0.1:8000   (MODEL=… serves another one)'
 	@echo 'make test     install what the tests need and run them all       (ARGS=… goes to pytest)'
-	@echo 'make lint     ruff'
+	@echo 'make lint     ruff, and mypy in its strict mode'
 	@echo 'make doctor   what was found on this machine, what is missing'
 	@echo 'make clean    remove the virtual environment and what was built'
 
@@ -25,6 +25,7 @@ test: $(VENV)/.installed-test
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
+	$(BIN)/mypy
 
 pull doctor: $(VENV)/.installed
 	@$(BIN)/turnstile $@

@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
-        return arguments.run(arguments)
+        return int(arguments.run(arguments))
     except UserError as error:
         print(f"turnstile: {error}", file=sys.stderr)
         return error.exit_code

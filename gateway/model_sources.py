@@ -16,7 +16,7 @@ import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from gateway.progress import Progress
 
@@ -58,7 +58,7 @@ def from_hub(model: KnownModel, folder: Path, out: TextIO) -> Path:
     """The file from the model hub, if the hub announces the very bytes that are wanted."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
-    where = {"repo_id": model.hub_repository, "filename": model.file_name, "revision": model.hub_revision}
+    where: dict[str, Any] = {"repo_id": model.hub_repository, "filename": model.file_name, "revision": model.hub_revision}
     try:
         announced = get_hf_file_metadata(hf_hub_url(**where), timeout=HUB_TIMEOUT_S)
     except Exception as error:      # the library's transport has errors of many families; all mean the same here

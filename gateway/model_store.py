@@ -59,7 +59,7 @@ class ModelStore:
             found, stamp = self.path.stat(), json.loads(self._stamp.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return False
-        return stamp == {"sha256": self.model.sha256, "size": found.st_size, "mtime_ns": found.st_mtime_ns}
+        return bool(stamp == {"sha256": self.model.sha256, "size": found.st_size, "mtime_ns": found.st_mtime_ns})
 
     def matches(self) -> bool:
         """Whether the copy is there and its bytes are right. Reads the whole file."""

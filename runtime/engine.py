@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ from .config import EngineConfig
 from .errors import GrammarRefused, RequestFaulted, RuntimeFault
 from .grammars import GrammarShelf
 from .model import Model
-from .protocol import EngineStats, Event, Failed, Finished, GenerationRequest, PoolStats, Usage
+from .protocol import EngineStats, Event, Failed, Finished, FinishReason, GenerationRequest, PoolStats, Usage
 from .sampler import Sampled, Sampler
 from .scheduler import Limits, Row, Scheduler
 from .sequence import Sequence
@@ -38,15 +39,21 @@ from .tokenizer import Tokenizer
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class Task:
-    """A request in the engine: queued once its grammar, if it asks for one, is compiled."""
+@dataclass(frozen=True, slots=True)
+class Compiling:
+    """A request whose grammar is not compiled yet. It holds nothing of the cache and is not in the scheduler's queue."""
 
     request: GenerationRequest
     arrived_s: float
-    grammar: Future[CompiledGrammar] | None = None
-    sequence: Sequence | None = None
-    answer: Answer | None = None
+    grammar: Future[CompiledGrammar]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A request that waits or runs: its tokens and its text."""
+
+    sequence: Sequence
+    answer: Answer
 
 
 class Engine:
@@ -65,42 +72,32 @@ class Engine:
         self._sampler = Sampler(ops)
         self._shelf = GrammarShelf(Vocabulary(tokenizer.token_bytes, eos_ids=tokenizer.eos_ids))
         self._tasks: dict[str, Task] = {}
-        self._compiling: list[Task] = []
+        self._compiling: dict[str, Compiling] = {}
         self._n_seeded = 0
         self._totals = _Totals()
 
     @property
     def idle(self) -> bool:
         """Nothing to compute and nothing to wait for."""
-        return not self._tasks
+        return not self._tasks and not self._compiling
 
     @property
     def waits_for_grammars_only(self) -> bool:
-        return len(self._compiling) == len(self._tasks) > 0
+        return bool(self._compiling) and not self._tasks
 
     def submit(self, request: GenerationRequest) -> list[Event]:
         """Take a request. What comes of it, now or later, are events of `step`; a refusal comes at once."""
-        task = Task(request, self.clock())
-        try:
-            if request.request_id in self._tasks:
-                raise RequestFaulted(f"a request with the id {request.request_id!r} is running already")
-            self.scheduler.refuse_if_too_long(request)
-            self.scheduler.refuse_if_full(len(self._compiling))
-            self._tasks[request.request_id] = task
-            if request.grammar is None:
-                self._enqueue(task)
-            else:
-                task.grammar = self._shelf.get(request.grammar)
-                self._compiling.append(task)
-        except RuntimeFault as fault:
-            return [_failed(request.request_id, fault)]
-        return []
+        request_id = request.request_id
+        if request_id in self._tasks or request_id in self._compiling:
+            return [_failed(request_id, RequestFaulted(f"a request with the id {request_id!r} is running already"))]
+        return self._guarded(request_id, partial(self._take, request, self.clock()))
 
     def cancel(self, request_id: str) -> None:
         """Forget a request; its blocks are free at once. Unknown ids are ignored: it may just have ended."""
-        task = self._tasks.get(request_id)
+        self._compiling.pop(request_id, None)
+        task = self._tasks.pop(request_id, None)
         if task is not None:
-            self._remove(task)
+            self.scheduler.finish(task.sequence)
 
     def step(self) -> list[Event]:
         """Advance every admitted request by one plan."""
@@ -113,26 +110,32 @@ class Engine:
             self._totals.step_s = self.clock() - started_s
         return events
 
+    def _take(self, request: GenerationRequest, now_s: float) -> list[Event]:
+        self.scheduler.refuse_if_too_long(request)
+        self.scheduler.refuse_if_full(len(self._compiling))
+        if request.grammar is None:
+            return self._enqueue(request, now_s, None)
+        self._compiling[request.request_id] = Compiling(request, now_s, self._shelf.get(request.grammar))
+        return []
+
     def _land_grammars(self) -> list[Event]:
         events: list[Event] = []
-        for task in [t for t in self._compiling if t.grammar.done()]:
-            self._compiling.remove(task)
-            error = task.grammar.exception()
-            if error is None:
-                events += self._guarded(task, lambda task=task: self._enqueue(task))
-            else:
-                events += self._fail(task, _grammar_fault(error))
+        for waiting in [c for c in self._compiling.values() if c.grammar.done()]:
+            del self._compiling[waiting.request.request_id]
+            events += self._guarded(waiting.request.request_id, partial(self._land, waiting))
         return events
 
-    def _enqueue(self, task: Task) -> list[Event]:
-        request = task.request
+    def _land(self, waiting: Compiling) -> list[Event]:
+        return self._enqueue(waiting.request, waiting.arrived_s, waiting.grammar.result())
+
+    def _enqueue(self, request: GenerationRequest, arrived_s: float, compiled: CompiledGrammar | None) -> list[Event]:
         seed = request.sampling.seed
         if seed is None:
             self._n_seeded += 1
             seed = self.config.seed + self._n_seeded
-        matcher = task.grammar.result().new_state() if task.grammar else None
-        task.answer = Answer(request, seed, matcher, self._tokenizer.token_bytes, self._tokenizer.eos_ids)
-        task.sequence = self.scheduler.submit(request, task.arrived_s)
+        matcher = compiled.new_state() if compiled is not None else None
+        answer = Answer(request, seed, matcher, self._tokenizer.token_bytes, self._tokenizer.eos_ids)
+        self._tasks[request.request_id] = Task(self.scheduler.submit(request, arrived_s), answer)
         return []
 
     def _compute(self, rows: list[Row]) -> list[Event]:
@@ -141,12 +144,13 @@ class Engine:
             drawn = self._forward(rows)
         except Exception as error:
             if len(rows) == 1:
-                log.exception("request %s failed in the forward pass", rows[0].sequence.request.request_id)
-                return self._fail(self._task(rows[0]), RequestFaulted(f"its forward pass failed: {error}"))
+                request_id = rows[0].sequence.request.request_id
+                log.exception("request %s failed in the forward pass", request_id)
+                return self._fail(request_id, RequestFaulted(f"its forward pass failed: {error}"))
             return [event for row in rows for event in self._compute([row])]
         events: list[Event] = []
         for row, sampled in zip(rows, drawn, strict=True):
-            events += self._guarded(self._task(row), lambda row=row, sampled=sampled: self._apply(row, sampled))
+            events += self._guarded(row.sequence.request.request_id, partial(self._apply, row, sampled))
         return events
 
     def _forward(self, rows: list[Row]) -> list[Sampled | RuntimeFault | None]:
@@ -165,13 +169,13 @@ class Engine:
         if all(answer.matcher is None for answer in answers):
             return None, {}
         masks = np.full((len(answers), (self._tokenizer.vocabulary_size + 31) // 32), 0xFFFFFFFF, dtype=np.uint32)
-        faults = {}
+        faults: dict[int, RuntimeFault] = {}
         for i, answer in enumerate(answers):
             if answer.matcher is not None:
                 try:
                     answer.matcher.fill_mask(masks[i])
                 except Exception as error:
-                    faults[i] = _grammar_fault(error)
+                    faults[i] = _fault_of(error)
                 else:
                     if not masks[i].any():
                         faults[i] = GrammarRefused("the grammar asks for a character here that the model's vocabulary has no "
@@ -181,15 +185,16 @@ class Engine:
     def _apply(self, row: Row, sampled: Sampled | RuntimeFault | None) -> list[Event]:
         if isinstance(sampled, RuntimeFault):
             raise sampled
-        task, sequence = self._task(row), row.sequence
         if sampled is None:
             self._advance(row, None)
             return []
+        task = self._task(row)
         delta = task.answer.take(sampled)
         self._advance(row, sampled.token_id)
-        if task.answer.reason is None and len(sequence.tokens) >= self.context_tokens:
-            task.answer.reason = "length"
-        return [delta, *self._finished(task)] if task.answer.reason else [delta]
+        reason = task.answer.reason
+        if reason is None and len(task.sequence.tokens) >= self.context_tokens:
+            reason = "length"
+        return [delta, *self._finished(task, reason)] if reason else [delta]
 
     def _advance(self, row: Row, drawn: int | None) -> None:
         sequence, totals = row.sequence, self._totals
@@ -201,37 +206,28 @@ class Engine:
         totals.recomputed_tokens += sequence.recomputed_tokens - recomputed
         totals.generated_tokens += drawn is not None
 
-    def _finished(self, task: Task) -> list[Event]:
-        sequence, answer = task.sequence, task.answer
-        self._remove(task)
-        held = answer.close()
+    def _finished(self, task: Task, reason: FinishReason) -> list[Event]:
+        sequence = task.sequence
+        assert sequence.planned_s is not None, "it has run"
+        request_id = sequence.request.request_id
+        self.cancel(request_id)
+        held = task.answer.close()
         usage = Usage(sequence.n_prompt, sequence.cached_tokens, sequence.n_prompt - sequence.cached_tokens,
                       sequence.n_generated, sequence.recomputed_tokens)
-        queue_s = sequence.planned_s - task.arrived_s
-        return [*([held] if held else ()), Finished(task.request.request_id, answer.reason, usage, queue_s)]
+        return [*([held] if held else ()), Finished(request_id, reason, usage, sequence.planned_s - sequence.arrived_s)]
 
-    def _guarded(self, task: Task, work: Callable[[], list[Event]]) -> list[Event]:
+    def _guarded(self, request_id: str, work: Callable[[], list[Event]]) -> list[Event]:
         """Do one request's work; whatever it raises is that request's end alone."""
         try:
             return work()
         except RuntimeFault as fault:
-            return self._fail(task, fault)
-        except grammar.SchemaError as error:
-            return self._fail(task, _grammar_fault(error))
+            return self._fail(request_id, fault)
         except Exception as error:
-            log.exception("request %s failed", task.request.request_id)
-            return self._fail(task, RequestFaulted(f"{type(error).__name__}: {error}"))
+            return self._fail(request_id, _fault_of(error))
 
-    def _fail(self, task: Task, fault: RuntimeFault) -> list[Event]:
-        self._remove(task)
-        return [_failed(task.request.request_id, fault)]
-
-    def _remove(self, task: Task) -> None:
-        self._tasks.pop(task.request.request_id, None)
-        if task in self._compiling:
-            self._compiling.remove(task)
-        if task.sequence is not None:
-            self.scheduler.finish(task.sequence)
+    def _fail(self, request_id: str, fault: RuntimeFault) -> list[Event]:
+        self.cancel(request_id)
+        return [_failed(request_id, fault)]
 
     def _task(self, row: Row) -> Task:
         return self._tasks[row.sequence.request.request_id]
@@ -272,8 +268,9 @@ def _failed(request_id: str, fault: RuntimeFault) -> Failed:
     return Failed(request_id, fault.code, str(fault), fault.param)
 
 
-def _grammar_fault(error: BaseException) -> RuntimeFault:
+def _fault_of(error: Exception) -> RuntimeFault:
+    """What a request is told of an exception: the caller's mistake if its grammar is refused, else ours."""
     if isinstance(error, grammar.SchemaError):
         return GrammarRefused(str(error))
-    log.error("a grammar failed", exc_info=error)
-    return RequestFaulted(f"its grammar failed: {type(error).__name__}: {error}")
+    log.error("a request failed", exc_info=error)
+    return RequestFaulted(f"{type(error).__name__}: {error}")

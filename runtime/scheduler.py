@@ -199,6 +199,7 @@ class Scheduler:
 
     def _commit(self, sequence: Sequence) -> None:
         """Offer blocks that have become whole to the cache, so that others can use them from the next step on."""
+        assert sequence.lease is not None
         n_whole = sequence.n_computed // self.cache.block_tokens
         if n_whole > sequence.n_committed:
             n_tokens = n_whole * self.cache.block_tokens
@@ -206,6 +207,7 @@ class Scheduler:
             sequence.n_committed = n_whole
 
     def _release(self, sequence: Sequence) -> None:
+        assert sequence.lease is not None
         self.cache.release(sequence.lease, sequence.blocks)
         sequence.lease, sequence.blocks, sequence.n_computed, sequence.n_committed = None, [], 0, 0
 

@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from gateway.configuration import Configuration, flag_of, read_configuration
 from gateway.settings import DEFAULTS, LISTS, RULES
@@ -20,7 +21,7 @@ def add_setting_flags(parser: argparse.ArgumentParser, names: Iterable[str] = tu
             continue                            # the positional argument
         rule, default = RULES[name], DEFAULTS[name]
         shown = f" ({_default_text(default)})" if default not in ("", ()) else ""
-        options: dict[str, object] = {"dest": name, "default": argparse.SUPPRESS, "help": (rule.help + shown).replace("%", "%%")}
+        options: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": (rule.help + shown).replace("%", "%%")}
         if isinstance(default, bool):
             options |= {"nargs": "?", "const": "true", "metavar": "BOOL"}
         elif name in LISTS:

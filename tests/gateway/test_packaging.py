@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 FLOORS = ("gateway", "grammar", "prefix_cache", "runtime", "kernels", "bench")
 MODULE_OF = {"pyyaml": "yaml", "prometheus-client": "prometheus_client"}
-NOT_IMPORTED = {"ruff", "pytest-timeout", "anyio", "setuptools", "rfc3339-validator"}     # commands, and plugins of others
+# commands, and plugins of others
+NOT_IMPORTED = {"ruff", "mypy", "types-pyyaml", "pytest-timeout", "anyio", "setuptools", "rfc3339-validator"}
 
 
 def distributions(requirements: list[str]) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -275,9 +276,13 @@ def test_a_mask_that_can_not_be_made_ends_its_request_only(monkeypatch: pytest.M
     model = CountingModel()
     engine = make_engine(model=model)
     engine.submit(request("ambiguous", [1], grammar=GrammarSpec("regex", "[a-z]{5}")))
-    engine.submit(request("good", [1, 2, 3]))
-    while engine.waits_for_grammars_only or not engine.scheduler.running:
+    engine.submit(request("good", [1, 2, 3], n=200))
+    for _ in range(100):
         engine.step()
+        if engine.stats().running == 2:
+            break
+        time.sleep(0.001)
+    assert engine.stats().running == 2
 
     def too_ambiguous(self, row) -> None:
         raise GrammarTooLarge("steps_of_one_mask", 5, 6)
