@@ -6,7 +6,7 @@ Precedence: flag > environment > file > default. A name that no setting has is a
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,11 +104,20 @@ def _yaml(text: str, path: Path) -> object:
     import yaml
 
     try:
+        top = yaml.compose(text, Loader=yaml.SafeLoader)
+        if isinstance(top, yaml.MappingNode):
+            _no_key_twice([key.value for key, _ in top.value], path)     # YAML itself would take the last one
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise SettingsError(f"configuration file {path} is not YAML{where}: {getattr(error, 'problem', error)}") from error
+
+
+def _no_key_twice(keys: Sequence[object], path: Path) -> None:
+    for key in keys:
+        if keys.count(key) > 1:
+            raise SettingsError(f"configuration file {path}: {key!r} is given twice")
 
 
 def _toml(text: str, path: Path) -> object:

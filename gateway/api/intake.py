@@ -174,7 +174,7 @@ def _token_ids(ids: Sequence[int], param: str, model: ModelInfo) -> tuple[int, .
 
 def _logit_bias(given: dict[str, float], model: ModelInfo) -> tuple[tuple[int, float], ...]:
     for key in given:
-        if not (key.isascii() and key.isdigit() and len(key) < 10):
+        if not (key.isascii() and key.isdigit() and len(key) < 10 and key == str(int(key))):     # "05" would be a second "5"
             raise InvalidRequest("Invalid key in 'logit_bias': keys are token ids.", "logit_bias")
     ids = _token_ids([int(key) for key in given], "logit_bias", model)
     return tuple(zip(ids, given.values(), strict=True))

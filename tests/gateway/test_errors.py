@@ -143,6 +143,7 @@ def test_a_message_is_cut_before_it_can_fill_a_log() -> None:
     ({"logit_bias": {"5": 101}}, "logit_bias.5", "invalid_value"),
     ({"logit_bias": {"hello": 1}}, "logit_bias", "invalid_value"),
     ({"logit_bias": {"-1": 1}}, "logit_bias", "invalid_value"),
+    ({"logit_bias": {"5": 1, "05": 1}}, "logit_bias", "invalid_value"),
     ({"logit_bias": {"99999": 1}}, "logit_bias", "invalid_value"),
     ({"stop_token_ids": [258]}, "stop_token_ids", "invalid_value"),
     ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "invalid_value"),

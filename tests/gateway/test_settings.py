@@ -159,6 +159,7 @@ def test_a_wrong_value_names_its_origin_and_what_would_be_right(name, text, says
     ("api_keys: {alice: aaaaaaaa}", "api_keys must be a list of texts"),
     ("- port", "must hold keys and values"),
     ("port: [", "is not YAML at line 1"),
+    ("port: 8001\nhost: localhost\nport: 8002", "'port' is given twice"),
     (f"port: {'9' * 5000}", "can't be read"),
     (f"port: {'[' * 5000}", "can't be read"),
     (f"cache_ttl_s: {'9' * 400}", "cache_ttl_s must be a number"),
