@@ -6,6 +6,8 @@ and comes back to this file for each.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from transformers import LlamaForCausalLM
@@ -69,6 +71,30 @@ def generated(transformers_model: LlamaForCausalLM, prompts: list[list[int]]) ->
         found[which] = transformers_model.generate(prompt, attention_mask=torch.ones_like(prompt), do_sample=False,
                                                    eos_token_id=None, max_new_tokens=N_NEW, pad_token_id=2)[0].tolist()
     return found
+
+
+def test_the_order_of_rows_that_both_assume_is_the_one_the_model_was_trained_with(
+        transformers_model: LlamaForCausalLM, tokenizer: Tokenizer) -> None:
+    """The file stores the rows of queries and keys in another order, undone by us and by the oracle alike. Text must tell."""
+    text = torch.tensor([tokenizer.encode(TEXTS[-1] + " " + TEXTS[0] + " there lived an old man who had three daughters.")])
+
+    def surprise() -> float:
+        with torch.inference_mode():
+            return transformers_model(text, labels=text).loss.item()
+
+    def swap(order: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        for layer in transformers_model.model.layers:
+            for weight in (layer.self_attn.q_proj.weight, layer.self_attn.k_proj.weight):
+                by_head = weight.data.unflatten(0, (-1, transformers_model.config.head_dim))
+                weight.data = order(by_head).flatten(0, 1)
+
+    as_trained = surprise()
+    swap(lambda heads: heads.unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2))        # as the file has them
+    try:
+        assert as_trained < 0.7 * surprise()
+    finally:
+        swap(lambda heads: heads.unflatten(1, (-1, 2)).transpose(1, 2).flatten(1, 2))
+    assert surprise() == as_trained
 
 
 def test_greedy_continuations_are_those_of_transformers(continued: list[Row], judged: list[torch.Tensor]) -> None:
