@@ -1,7 +1,8 @@
-"""Builds the native library from kernels/native; everything else about the package is in pyproject.toml.
+"""Builds the native code in kernels/native; everything else about the package is in pyproject.toml.
 
-The library is a plain C interface that ctypes loads, so it needs no Python headers and exports no module. A missing or
-failing compiler is no error: the package then runs its reference operations, and `turnstile doctor` says so.
+The library of tensor operations is a plain C interface that ctypes loads, so it needs no Python headers and exports no module.
+Grammars are an extension module, since a mask takes less time than a call through ctypes. A missing or failing compiler
+is no error: the package then runs its reference operations, and `turnstile doctor` says so.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class BuildNative(build_ext):
                   "the slower reference operations will run instead")
 
     def get_export_symbols(self, extension: Extension) -> list[str]:
-        return []       # functions export themselves; there is no PyInit
+        return []       # functions export themselves
 
     def get_source_files(self) -> list[str]:
-        return [*super().get_source_files(), *glob("kernels/native/*.h")]
+        return [*super().get_source_files(), *glob("kernels/native/**/*.h", recursive=True)]
 
 
 setup(
@@ -46,7 +47,14 @@ setup(
             depends=sorted(glob("kernels/native/*.h")),
             language="c++",
             optional=True,
-        )
+        ),
+        Extension(
+            "kernels._grammar",
+            sources=sorted(glob("kernels/native/grammar/*.cpp")),
+            depends=sorted(glob("kernels/native/grammar/*.h")),
+            language="c++",
+            optional=True,
+        ),
     ],
     cmdclass={"build_ext": BuildNative},
 )

@@ -1,4 +1,4 @@
-"""Grammars: from a JSON schema, a regex or a list of choices to masks over a vocabulary's tokens.
+"""Grammars: from a JSON schema, a regex, a list of choices, a context-free grammar or tagged tools to masks over a vocabulary.
 
     vocabulary = Vocabulary(token_bytes, eos_ids=[2])
     matcher = compile_json_schema({"type": "integer"}, vocabulary).new_state()
@@ -11,10 +11,17 @@ that satisfies it can be written) and without dead ends. What cannot be honoured
 
 from grammar.budget import Limits
 from grammar.compile import check_json_schema, compile_choice, compile_json_object, compile_json_schema, compile_regex
-from grammar.errors import GrammarTooLarge, SchemaError
-from grammar.matcher import CompiledGrammar, Matcher
+from grammar.ebnf.compile import check_ebnf, compile_ebnf
+from grammar.enforcement import NotEnforced
+from grammar.errors import EbnfError, GrammarTooLarge, SchemaError
+from grammar.matcher import CompiledGrammar, Matcher, fill_masks
+from grammar.structural_forms import read_structural_tags
+from grammar.structural_tags import check_structural_tags, compile_structural_tags
+from grammar.tool_calls import CALL_FORMS, CallForm, Tool, tool_grammar, with_reasoning
 from grammar.vocabulary import Vocabulary
 
 __all__ = [
-    "CompiledGrammar", "GrammarTooLarge", "Limits", "Matcher", "SchemaError", "Vocabulary", "check_json_schema", "compile_choice",
-    "compile_json_object", "compile_json_schema", "compile_regex"]
+    "CALL_FORMS", "CallForm", "CompiledGrammar", "EbnfError", "GrammarTooLarge", "Limits", "Matcher", "NotEnforced", "SchemaError",
+    "Tool", "Vocabulary", "check_ebnf", "check_json_schema", "check_structural_tags", "compile_choice", "compile_ebnf",
+    "compile_json_object", "compile_json_schema", "compile_regex", "compile_structural_tags", "fill_masks", "read_structural_tags",
+    "tool_grammar", "with_reasoning"]

@@ -1,234 +1,88 @@
-"""Deterministic automata over characters: from regexes, words and each other.
+"""The algebra of deterministic automata: from regexes and words, and from each other.
 
-Every automaton that leaves this module is trimmed: from each of its states some accepting state can be reached. That is
-what keeps masks free of dead ends.
+    from_regex, from_words                      made from their sources
+    union, intersection, difference, complement made from each other (`grammar.products`)
+    minimised                                   the same with the fewest states
+    at_least, at_most, at_most_weight           lengths
+    prefixed, separated, listed, embedded       one text after another, and one inside another
+    count                                       how many texts are accepted
+
+Where a result accepts nothing it is None, and None is read as such an automaton where that makes sense. All texts are made of
+characters; surrogates are none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
 
-from grammar import regex
+from grammar import lookaround, positions, regex_tree
 from grammar.budget import Budget
-from grammar.charset import CharSet
+from grammar.dfa import Dfa, Edges, trimmed
+from grammar.products import ANY_TEXT, add_edge, complement, difference, intersection, minimised, union
+from grammar.regex_tree import Begin, Either, Join, Look, Regex
 
-T = TypeVar("T", bound=Hashable)
-Edges = list[tuple[int, int, int]]   # (first, last, target), sorted, disjoint
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Dfa:
-    """State 0 is the start; `edges[s]` lead out of s; a text is accepted when it ends in a state of `accepting`."""
-
-    edges: list[Edges]
-    accepting: list[bool]
-    blocks: dict[Any, Any] = field(default_factory=dict)   # what the machine's tables make of it, once made
-
-    def accepts(self, text: str) -> bool:
-        state = 0
-        for char in text:
-            point = ord(char)
-            for first, last, target in self.edges[state]:
-                if first <= point <= last:
-                    state = target
-                    break
-            else:
-                return False
-        return self.accepting[state]
-
-    def shortest(self) -> list[int]:
-        """For each state the least number of characters to an accepting one."""
-        back: list[list[int]] = [[] for _ in self.edges]
-        for state, edges in enumerate(self.edges):
-            for _, _, target in edges:
-                back[target].append(state)
-        distance = [0 if final else -1 for final in self.accepting]
-        queue = [state for state, final in enumerate(self.accepting) if final]
-        for state in queue:
-            for before in back[state]:
-                if distance[before] < 0:
-                    distance[before] = distance[state] + 1
-                    queue.append(before)
-        return distance
+__all__ = [
+    "ANY_TEXT", "Dfa", "Edges", "at_least", "at_most", "at_most_weight", "complement", "count", "difference", "embedded",
+    "from_regex", "from_words", "intersection", "listed", "minimised", "prefixed", "separated", "trimmed", "union"]
 
 
-def trimmed(edges: list[Edges], accepting: list[bool]) -> Dfa | None:
-    """The automaton without the states from which nothing is accepted; None where that is all of them. State 0 is the start."""
-    alive = [distance >= 0 for distance in Dfa(edges, accepting).shortest()]
-    if not alive[0]:
-        return None
-    if all(alive):
-        return Dfa(edges, accepting)
-    kept = [state for state, lives in enumerate(alive) if lives]
-    number = {state: n for n, state in enumerate(kept)}
-    return Dfa([[(first, last, number[t]) for first, last, t in edges[s] if alive[t]] for s in kept],
-               [accepting[s] for s in kept])
+def from_regex(tree: Regex, budget: Budget) -> Dfa | None:
+    """The automaton of the texts that match `tree` as a whole, with the fewest states possible; None where no text does.
+
+    Raises GrammarTooLarge, and PatternError for a look-ahead within a look-behind.
+    """
+    tree = _taking_what_is_ahead(tree)
+    if not regex_tree.has_look(tree):
+        return positions.automaton(tree, budget)
+    looks, rest = _looks_at_begin(tree)
+    if not looks:
+        return lookaround.automaton(tree, budget)
+    found = from_regex(rest, budget)
+    for look in looks:
+        whole = from_regex(Join((look.part, regex_tree.ANY_TEXT)), budget)
+        if found is not None:
+            found = difference(found, whole, budget) if look.negative else whole and intersection(found, whole, budget)
+    return minimised(found, budget)
 
 
-class _Nfa:
-    """Thompson's construction. Free moves carry no character; some are open only at the text's begin or end."""
-
-    def __init__(self, budget: Budget) -> None:
-        self.moves: list[list[tuple[CharSet, int]]] = []
-        self.free: list[list[int]] = []
-        self.at_begin: list[list[int]] = []
-        self.at_end: list[list[int]] = []
-        self._budget = budget
-
-    def state(self) -> int:
-        self._budget.check("regex_states", len(self.moves) + 1)
-        for column in (self.moves, self.free, self.at_begin, self.at_end):
-            column.append([])
-        return len(self.moves) - 1
-
-    def add(self, tree: regex.Regex, start: int) -> int:
-        """Append `tree` behind `start`; returns the state behind it."""
-        match tree:
-            case regex.Chars(chars):
-                end = self.state()
-                self.moves[start].append((chars, end))
-            case regex.Join(parts):
-                end = start
-                for part in parts:
-                    end = self.add(part, end)
-            case regex.Either(parts):
-                end = self.state()
-                for part in parts:
-                    self.free[self.add(part, self._behind(start))].append(end)
-            case regex.Begin() | regex.End():
-                end = self.state()
-                (self.at_begin if isinstance(tree, regex.Begin) else self.at_end)[start].append(end)
-            case regex.Repeat(part, least, most):
-                end = self._repeat(part, least, most, start)
-        return end
-
-    def _behind(self, start: int) -> int:
-        fresh = self.state()
-        self.free[start].append(fresh)
-        return fresh
-
-    def _repeat(self, part: regex.Regex, least: int, most: int | None, start: int) -> int:
-        for _ in range(least):
-            start = self.add(part, start)
-        if most is None:
-            loop, end = self._behind(start), self.state()
-            self.free[self.add(part, loop)].append(loop)
-            self.free[loop].append(end)
-            return end
-        end = self.state()
-        for _ in range(most - least):
-            self.free[start].append(end)
-            start = self.add(part, self._behind(start))
-        self.free[start].append(end)
-        return end
-
-    def closure(self, states: Iterable[int], *, begin: bool = False, end: bool = False) -> list[int]:
-        seen = dict.fromkeys(states)
-        queue = list(seen)
-        for state in queue:
-            following = self.free[state]
-            if begin and self.at_begin[state]:
-                following = following + self.at_begin[state]
-            if end and self.at_end[state]:
-                following = following + self.at_end[state]
-            for target in following:
-                if target not in seen:
-                    seen[target] = None
-                    queue.append(target)
-        return queue
+def _taking_what_is_ahead(tree: Regex) -> Regex:
+    """Where any text may follow, looking for something ahead is the same as taking it."""
+    if not (isinstance(tree, Join) and tree.parts and tree.parts[-1] == regex_tree.ANY_TEXT):
+        return tree
+    *parts, end = tree.parts
+    return Join((*parts[:-1], *map(_taken, parts[-1:]), end))
 
 
-def from_regex(tree: regex.Regex, budget: Budget) -> Dfa | None:
-    """The automaton of the texts that match `tree` as a whole; None where no text does."""
-    nfa = _Nfa(budget)
-    start = nfa.state()
-    final = nfa.add(tree, start)
-    first = nfa.closure([start], begin=True)
-    subsets: dict[frozenset[int], int] = {frozenset(first): 0}
-    order, edges, accepting = [first], [], []
-    for number, subset in enumerate(order):
-        moves = [move for state in subset for move in nfa.moves[state]]
-        budget.spend("automaton_steps", 1 + len(subset) + sum(len(chars) for chars, _ in moves))
-        accepting.append(final in nfa.closure(subset, begin=number == 0, end=True))
-        out: Edges = []
-        for low, high, targets in _split(moves):
-            following = nfa.closure(targets)
-            key = frozenset(following)
-            if key not in subsets:
-                subsets[key] = len(order)
-                order.append(following)
-                budget.check("automaton_states", len(order))
-            budget.spend("automaton_steps", len(following))
-            _append(out, low, high, subsets[key])
-        edges.append(out)
-    return trimmed(edges, accepting)
+def _taken(tree: Regex) -> Regex:
+    match tree:
+        case Join((*parts, last)):
+            return Join((*parts, _taken(last)))
+        case Either(parts):
+            return Either(tuple(_taken(part) for part in parts))
+        case Look(part, True, False):
+            return _taken(part)
+    return tree
 
 
-def _split(moves: Sequence[tuple[CharSet, T]]) -> Iterable[tuple[int, int, frozenset[T]]]:
-    """Cut overlapping moves into disjoint ranges, each with all its targets, in order."""
-    if len(moves) == 1:
-        chars, target = moves[0]
-        only = frozenset((target,))
-        yield from ((low, high, only) for low, high in chars)
-        return
-    events: dict[int, list[tuple[T, int]]] = {}
-    for chars, target in moves:
-        for low, high in chars:
-            events.setdefault(low, []).append((target, 1))
-            events.setdefault(high + 1, []).append((target, -1))
-    active: dict[T, int] = {}
-    last = 0
-    for point in sorted(events):
-        if active:
-            yield last, point - 1, frozenset(active)
-        for target, change in events[point]:
-            active[target] = active.get(target, 0) + change
-            if not active[target]:
-                del active[target]
-        last = point
+def _looks_at_begin(tree: Regex) -> tuple[list[Look], Regex]:
+    """The look-aheads that stand at the begin of the text, and the rest of the tree: they are conditions on the text as a whole,
+    so products of small automata take their place."""
+    parts = _flat(tree)
+    if parts[:1] == [regex_tree.ANY_TEXT]:
+        parts = parts[1:]
+        if not parts or not isinstance(parts[0], Begin):
+            return [], tree
+    looks: list[Look] = []
+    for n, part in enumerate(parts):
+        if isinstance(part, Look) and part.ahead:
+            looks.append(part)
+        elif not isinstance(part, Begin):
+            return looks, Join((Begin(), *parts[n:]))
+    return looks, Begin()
 
 
-def _append(edges: Edges, low: int, high: int, target: int) -> None:
-    if edges and edges[-1][2] == target and edges[-1][1] + 1 == low:
-        edges[-1] = edges[-1][0], high, target
-    else:
-        edges.append((low, high, target))
-
-
-def intersection(left: Dfa, right: Dfa, budget: Budget) -> Dfa | None:
-    """What both accept, or None."""
-    pairs = {(0, 0): 0}
-    order, edges = [(0, 0)], []
-    for s, t in order:
-        out: Edges = []
-        i, j, here, there = 0, 0, left.edges[s], right.edges[t]
-        budget.spend("automaton_steps", 1 + len(here) + len(there))
-        while i < len(here) and j < len(there):
-            low, high = max(here[i][0], there[j][0]), min(here[i][1], there[j][1])
-            if low <= high:
-                pair = here[i][2], there[j][2]
-                if pair not in pairs:
-                    pairs[pair] = len(order)
-                    order.append(pair)
-                    budget.check("automaton_states", len(order))
-                out.append((low, high, pairs[pair]))
-            if here[i][1] < there[j][1]:
-                i += 1
-            else:
-                j += 1
-        edges.append(out)
-    return trimmed(edges, [left.accepting[s] and right.accepting[t] for s, t in order])
-
-
-def at_least(dfa: Dfa, n: int, budget: Budget) -> Dfa | None:
-    """What `dfa` accepts with n characters or more, or None."""
-    if n == 0:
-        return dfa
-    budget.check("automaton_states", n)
-    counter = Dfa([[(0, 0x10FFFF, min(k + 1, n))] for k in range(n + 1)], [k == n for k in range(n + 1)])
-    return intersection(dfa, counter, budget)
+def _flat(tree: Regex) -> list[Regex]:
+    return [one for part in tree.parts for one in _flat(part)] if isinstance(tree, Join) else [tree]
 
 
 def from_words(words: Iterable[str]) -> Dfa:
@@ -248,27 +102,165 @@ def from_words(words: Iterable[str]) -> Dfa:
     return Dfa([sorted((point, point, target) for point, target in out.items()) for out in children], accepting)
 
 
-def union(parts: Sequence[Dfa], budget: Budget) -> Dfa:
-    """What one of `parts` accepts."""
-    if len(parts) == 1:
-        return parts[0]
-    start = frozenset((n, 0) for n in range(len(parts)))
-    numbers, order, edges, accepting = {start: 0}, [start], [], []
-    for members in order:
-        budget.spend("automaton_steps", 1 + len(members))
-        accepting.append(any(parts[n].accepting[state] for n, state in members))
-        moves = [(((low, high),), (n, target)) for n, state in members for low, high, target in parts[n].edges[state]]
+# --- lengths
+
+
+def at_least(dfa: Dfa, n: int, budget: Budget) -> Dfa | None:
+    """What `dfa` accepts with n characters or more, or None."""
+    if not n or n <= dfa.shortest()[0]:
+        return dfa
+    return _counted(dfa, n, lambda k: min(k + 1, n), lambda k: k == n, budget)
+
+
+def at_most(dfa: Dfa, n: int, budget: Budget) -> Dfa | None:
+    """What `dfa` accepts with n characters or fewer, or None."""
+    nearest = dfa.shortest()
+    return _counted(dfa, n, lambda k: k + 1, lambda _: True, budget, within=lambda state, k: k + nearest[state] <= n)
+
+
+def at_most_weight(dfa: Dfa, weight: Callable[[int], int], most: int, budget: Budget) -> Dfa | None:
+    """What `dfa` accepts whose characters weigh `most` or less altogether. `weight` must not decrease from one code point to the
+    next: every edge is cut where it steps."""
+    cut = Dfa([[(low, high, target) for first, last, target in out for low, high in _level(first, last, weight)]
+               for out in dfa.edges], dfa.accepting)
+    pairs = {(0, 0): 0}
+    order, edges = [(0, 0)], []
+    for state, used in order:
         out: Edges = []
-        for low, high, targets in _split(moves):
-            if targets not in numbers:
-                numbers[targets] = len(order)
-                order.append(targets)
-            _append(out, low, high, numbers[targets])
+        budget.spend("automaton_steps", 1 + len(cut.edges[state]))
+        for low, high, target in cut.edges[state]:
+            after = used + weight(low)
+            if after > most:
+                continue
+            number = pairs.setdefault((target, after), len(order))
+            if number == len(order):
+                order.append((target, after))
+                budget.check("automaton_states", number + 1)
+            add_edge(out, low, high, number)
         edges.append(out)
-    return Dfa(edges, accepting)
+    return minimised(trimmed(edges, [dfa.accepting[state] for state, _ in order]), budget)
+
+
+def _level(first: int, last: int, weight: Callable[[int], int]) -> Iterable[tuple[int, int]]:
+    """A range cut into pieces of one weight."""
+    while weight(first) < weight(last):
+        low, high = first, last     # low has the weight of `first`, high more
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if weight(middle) == weight(first) else (low, middle)
+        yield first, low
+        first = high
+    yield first, last
+
+
+def _counted(dfa: Dfa, n: int, following: Callable[[int], int], final: Callable[[int], bool], budget: Budget, *,
+             within: Callable[[int, int], bool] = lambda state, k: True) -> Dfa | None:
+    """The product with a counter of characters, of its pairs only those that are `within`."""
+    budget.check("automaton_states", n)
+    if not within(0, 0):
+        return None
+    pairs = {(0, 0): 0}
+    order, edges = [(0, 0)], []
+    for state, k in order:
+        out: Edges = []
+        budget.spend("automaton_steps", 1 + 2 * len(dfa.edges[state]))
+        after = following(k)
+        for low, high, target in dfa.edges[state]:
+            if not within(target, after):
+                continue
+            number = pairs.setdefault((target, after), len(order))
+            if number == len(order):
+                order.append((target, after))
+                budget.check("automaton_states", number + 1)
+            out.append((low, high, number))
+        edges.append(out)
+    return trimmed(edges, [dfa.accepting[state] and final(k) for state, k in order])
 
 
 def prefixed(char: str, dfa: Dfa) -> Dfa:
     """`char`, then what `dfa` accepts."""
     shifted = [[(low, high, target + 1) for low, high, target in out] for out in dfa.edges]
     return Dfa([[(ord(char), ord(char), 1)], *shifted], [False, *dfa.accepting])
+
+
+def separated(left: Dfa, char: str, right: Dfa) -> Dfa:
+    """What `left` accepts, then `char`, then what `right` accepts. No text of `left` may go on with `char`."""
+    n, point = len(left.edges), ord(char)
+    edges = [_with_edge(out, point, n) if accepting else list(out)
+             for out, accepting in zip(left.edges, left.accepting, strict=True)]
+    edges += [[(low, high, target + n) for low, high, target in out] for out in right.edges]
+    return Dfa(edges, [False] * n + list(right.accepting))
+
+
+def listed(dfa: Dfa, char: str) -> Dfa:
+    """One or more texts of `dfa` with `char` between them. No text may hold `char`, and none be empty."""
+    return Dfa([_with_edge(out, ord(char), 0) if accepting else list(out)
+                for out, accepting in zip(dfa.edges, dfa.accepting, strict=True)], list(dfa.accepting))
+
+
+def embedded(host: Dfa, place: str, guest: Dfa) -> Dfa:
+    """`host` with a text of `guest` wherever it has the character `place`.
+
+    The result must be deterministic by itself: where a text of the guest may end it does not go on with what comes behind it in
+    the host, and where one begins the host has no other edge that the guest could take. The guest accepts no empty text.
+    """
+    edges, accepting, point = [list(out) for out in host.edges], list(host.accepting), ord(place)
+    starts: dict[int, int] = {}     # state behind the place -> first state of the guest that returns there
+    for out in host.edges:
+        for low, high, target in out:
+            if low <= point <= high and target not in starts:
+                first = starts[target] = len(edges)
+                for inside, final in zip(guest.edges, guest.accepting, strict=True):
+                    shifted = [(a, b, t + first) for a, b, t in inside]
+                    edges.append(sorted(shifted + host.edges[target]) if final else shifted)
+                    accepting.append(final and host.accepting[target])
+    for state, out in enumerate(host.edges):
+        for low, high, target in out:
+            if low <= point <= high:
+                assert low == high, "the place is a character of its own"
+                edges[state] = sorted([edge for edge in out if edge[0] != point] + edges[starts[target]])
+    found = trimmed(edges, accepting)
+    assert found is not None
+    return found
+
+
+def _with_edge(out: Edges, point: int, target: int) -> Edges:
+    assert all(not low <= point <= high for low, high, _ in out), "the separator is a part of the text"
+    return sorted([*out, (point, point, target)])
+
+
+# --- questions
+
+
+def count(dfa: Dfa | None) -> int | None:
+    """How many texts are accepted; None where there is no end of them. A trimmed automaton is finite if it has no cycle."""
+    if dfa is None:
+        return 0
+    order = _topological(dfa)
+    if order is None:
+        return None
+    numbers = [0] * len(dfa.edges)
+    for state in reversed(order):
+        numbers[state] = dfa.accepting[state] + sum((last - first + 1) * numbers[target]
+                                                    for first, last, target in dfa.edges[state])
+    return numbers[0]
+
+
+def _topological(dfa: Dfa) -> list[int] | None:
+    """The states that the start leads to, each before those that it leads to; None where there is a cycle."""
+    incoming = [0] * len(dfa.edges)
+    reached = [0]
+    known = {0}
+    for state in reached:
+        for _, _, target in dfa.edges[state]:
+            incoming[target] += 1
+            if target not in known:
+                known.add(target)
+                reached.append(target)
+    order = [0] if not incoming[0] else []
+    for state in order:
+        for _, _, target in dfa.edges[state]:
+            incoming[target] -= 1
+            if not incoming[target]:
+                order.append(target)
+    return order if len(order) == len(reached) else None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import sys
-from collections.abc import Callable, Iterable
+import bisect
+from collections.abc import Iterable
 
 CharSet = tuple[tuple[int, int], ...]
 
@@ -58,21 +57,16 @@ def complement(chars: CharSet) -> CharSet:
     return meet(tuple(gaps), ALL)
 
 
+def difference(left: CharSet, right: CharSet) -> CharSet:
+    return meet(left, complement(right))
+
+
+def holds(chars: CharSet, point: int) -> bool:
+    """Whether a code point is in the set."""
+    place = bisect.bisect_right(chars, (point, 0x110000))
+    return place > 0 and point <= chars[place - 1][1]
+
+
 DIGIT = of((0x30, 0x39))
 WORD = of((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), "_")
-SPACE = of(" \t\n\r\f\v")
 LINE_ENDS = of("\n\r\u2028\u2029")
-
-
-@functools.cache
-def widest(name: str) -> CharSet:
-    r"""All that any dialect counts as \d, \w or \s: what their complements leave out.
-
-    ECMA-262 reads the three classes in ASCII (and \s with more spaces), Python in Unicode. A positive class takes what both
-    dialects have, a negative one leaves out what either has, so that a match here is a match under both.
-    """
-    tests: dict[str, Callable[[str], bool]] = {
-        "d": str.isdecimal, "w": lambda c: c.isalnum() or c == "_", "s": lambda c: c.isspace() or c == "\ufeff"}
-    test = tests[name]
-    points = (p for p in range(sys.maxunicode + 1) if not 0xD800 <= p <= 0xDFFF and test(chr(p)))
-    return join(_merged((p, p) for p in points), {"d": DIGIT, "w": WORD, "s": SPACE}[name])

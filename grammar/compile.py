@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from grammar import automata, regex
 from grammar.budget import Budget, Limits
-from grammar.emit import Style, emit_json, emit_text
+from grammar.emit import emit_json, emit_text
+from grammar.enforcement import Enforcement, NotEnforced
 from grammar.errors import PatternError, SchemaError
 from grammar.matcher import CompiledGrammar
-from grammar.normal import normal_form
+from grammar.normal import NormalForm, normal_form
+from grammar.style import Style
 from grammar.vocabulary import Vocabulary
+from kernels.pushdown import Tables
+
+T = TypeVar("T")
 
 _ORDERS = {"schema": True, "any": False}
-_STYLES = {"free": True, "compact": False}
+_STYLES = {"free": Style(), "compact": Style(spaces=False, escapes=False),
+           "pretty": Style(spaces=False, escapes=False, pretty=True)}
+_UNSUPPORTED = {"refuse": False, "ignore": True}
 
 
 def compile_json_schema(
     schema: dict[str, Any] | bool, vocabulary: Vocabulary, *, property_order: str = "schema", style: str = "free",
-    limits: Limits | None = None,
+    limits: Limits | None = None, unsupported: str = "refuse",
 ) -> CompiledGrammar:
     """The grammar of the JSON texts whose value satisfies `schema`.
 
     property_order: "schema" (properties come in the schema's order) or "any". style: "free" (every spelling of
-    strings that JSON has; nothing, one space, or up to two newlines and an indent at every place between tokens of JSON) or
-    "compact" (no whitespace, and one spelling for each character: the one of `json.dumps` with ensure_ascii=False).
+    strings that JSON has; nothing, one space, or up to two newlines and an indent at every place between tokens of JSON),
+    "compact" (no whitespace, and one spelling for each character: the one of `json.dumps` with ensure_ascii=False) or "pretty"
+    (as compact, with the whitespace of `json.dumps` with indent=2). unsupported: "refuse" a schema of which something cannot be
+    enforced exactly, or "ignore" that; the grammar's `not_enforced` then lists what was left out.
 
-    Raises SchemaError where the schema is malformed, satisfied by no value, or uses what is not enforced; GrammarTooLarge,
-    one of those, where `limits` do not suffice; ValueError for an unknown option.
+    Raises SchemaError where the schema is malformed, satisfied by no value, or refused; GrammarTooLarge, one of those, where
+    `limits` do not suffice; ValueError for an unknown option.
     """
-    writing = _style(property_order, style)
-    budget = Budget(limits)
-    return CompiledGrammar(emit_json(normal_form(schema, budget), writing, budget), vocabulary)
+    tables, form = _compiled(schema, style_of(style, property_order), limits, unsupported)
+    grammar = CompiledGrammar(tables, vocabulary)
+    grammar.not_enforced = form.not_enforced
+    return grammar
 
 
-def check_json_schema(schema: dict[str, Any] | bool, *, property_order: str = "schema", limits: Limits | None = None) -> None:
-    """Raise what `compile_json_schema` would raise, without a vocabulary."""
+def check_json_schema(schema: dict[str, Any] | bool, *, property_order: str = "schema", limits: Limits | None = None,
+                      unsupported: str = "refuse") -> tuple[NotEnforced, ...]:
+    """Raise what `compile_json_schema` would raise, without a vocabulary; returns what it would leave out."""
+    return _compiled(schema, style_of("free", property_order), limits, unsupported)[1].not_enforced
+
+
+def _compiled(schema: Any, style: Style, limits: Limits | None, unsupported: str) -> tuple[Tables, NormalForm]:
     budget = Budget(limits)
-    emit_json(normal_form(schema, budget), _style(property_order, "free"), budget)
+    form = normal_form(schema, budget, Enforcement(_option("unsupported", _UNSUPPORTED, unsupported)))
+    return emit_json(form, style, budget), form
 
 
 def compile_json_object(vocabulary: Vocabulary, style: str = "free") -> CompiledGrammar:
@@ -72,9 +89,12 @@ def compile_choice(choices: Sequence[str], vocabulary: Vocabulary, *, limits: Li
     return CompiledGrammar(emit_text(automata.from_words(choices), budget), vocabulary)
 
 
-def _style(property_order: str, style: str) -> Style:
-    if property_order not in _ORDERS:
-        raise ValueError(f"property_order must be one of {sorted(_ORDERS)}, not {property_order!r}")
-    if style not in _STYLES:
-        raise ValueError(f"style must be one of {sorted(_STYLES)}, not {style!r}")
-    return Style(spaces=_STYLES[style], escapes=_STYLES[style], ordered=_ORDERS[property_order])
+def style_of(style: str, property_order: str = "schema") -> Style:
+    """How JSON is written under these options. Raises ValueError for an unknown one."""
+    return replace(_option("style", _STYLES, style), ordered=_option("property_order", _ORDERS, property_order))
+
+
+def _option(name: str, choices: Mapping[str, T], chosen: str) -> T:
+    if chosen not in choices:
+        raise ValueError(f"{name} must be one of {sorted(choices)}, not {chosen!r}")
+    return choices[chosen]

@@ -1,179 +1,100 @@
-"""A schema document: its form checked, its references resolved, and equal subschemas known as one.
+"""A schema document as the compiler sees it: parts, and keys made of parts.
 
-A *part* is a subschema, or a constant that stands for the schema of just that value. A *key* is a tuple of parts, and
-means that all of them hold at once: () allows every value. Keys are what the rest of the compiler calls schemas by.
+A *part* is a view of a schema object (see `grammar.views`), or a constant that stands for the schema of just that value, or
+something made of other keys. A *key* is a tuple of parts, and means that all of them hold at once: () allows every value. Keys
+are what the rest of the compiler calls schemas by.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
-from urllib.parse import unquote
+from collections.abc import Hashable
+from typing import Any, NamedTuple
 
-from grammar import keywords
 from grammar.budget import Budget
+from grammar.constants import Constants
 from grammar.errors import SchemaError
+from grammar.views import Notice, View, Views
 
 Key = tuple[int, ...]
 ANYTHING: Key = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """`value` is a schema, or with `constant` the one value allowed; `pointer` is where it was first seen."""
+class Part(NamedTuple):
+    """`value` is a view; with kind "constant" the one value allowed; with another kind what `Document.synthetic` was given.
+
+    `pointer` is where it was first seen in the schema as sent.
+    """
 
     value: Any
     pointer: str
-    constant: bool = False
+    kind: str = "schema"
+
+    @property
+    def constant(self) -> bool:
+        return self.kind == "constant"
 
 
 class Document:
-    """One schema as the caller sent it. It must not change while it is compiled. Raises SchemaError."""
+    """One schema as the caller sent it. It must not change while it is compiled. Raises SchemaError.
+
+    root, nothing: the keys of the whole and of `false`. notices, decimal_integers, schemas_evaluate: see `Views`.
+    """
 
     def __init__(self, root: Any, budget: Budget) -> None:
         if not isinstance(root, dict | bool):
             raise SchemaError(f"a schema must be an object, true or false, not {type(root).__name__}")
-        self.root = root
         self.parts: list[Part] = []
-        self._numbers: dict[Any, int] = {}          # structure -> number; equal JSON has equal numbers
-        self._of_container: dict[int, int] = {}     # id of a list or dict of the document -> number
-        self._part_of: dict[Any, int] = {}
-        self._checked: set[int] = set()
-        self._anchors: dict[str, tuple[Any, str]] = {}
-        self._number_all(root, budget)
-        self._check(root, "")
-        self.nothing = self.key(False, "")
+        self._part_of: dict[Hashable, int] = {}
+        self._keys: dict[int, Key] = {}     # of views, by their id
+        self.nothing: Key = (self._part("nothing", Part(False, "")),)
+        self._constants = Constants(budget)
+        self._views = Views(root, budget, self._constants)
+        self.root = self.key(self._views.root, "")
+        self.notices: tuple[Notice, ...] = tuple(self._views.notices)
+        self.decimal_integers = self._views.decimal_integers
+        self.schemas_evaluate = self._views.schemas_evaluate
 
-    def key(self, schema: Any, pointer: str) -> Key:
-        """The key of one subschema of this document."""
-        if schema is True or schema == {}:
-            return ANYTHING
-        return (self._part(("schema", self._number(schema)), Part(schema, pointer)),)
+    def key(self, schema: View | bool, pointer: str) -> Key:
+        """The key of a view. One that is nothing but a `$ref` has the key of its target."""
+        if isinstance(schema, bool):
+            return ANYTHING if schema else self.nothing
+        found = self._keys.get(id(schema))
+        if found is None:
+            target = self._followed(schema, pointer)
+            found = ANYTHING if target is True else self.nothing if target is False else (self._part(
+                ("schema", self._views.number(target)), Part(target, self._views.pointer(target))),)
+            self._keys[id(schema)] = found
+        return found
+
+    def key_of_source(self, source: Any) -> Key:
+        """The key of a schema of the document, itself and not one that is equal. Raises LookupError if it isn't reached."""
+        return self.key(self._views.of_source(source), "")
 
     def constant(self, value: Any, pointer: str) -> Key:
         """The key that allows one value of this document only."""
-        return (self._part(("constant", self._number(value)), Part(value, pointer, constant=True)),)
+        return (self._part(("constant", self._constants.number(value, pointer)), Part(value, pointer, "constant")),)
 
-    def without(self, schema: dict[str, Any], keyword: str, pointer: str) -> Key:
-        """The key of a subschema less one keyword."""
-        rest = {name: value for name, value in schema.items() if name != keyword}
-        return (self._part(("without", keyword, self._number(schema)), Part(rest, pointer)),)
+    def pointer(self, key: Key) -> str:
+        """Where the first part of a key stands in the schema as sent."""
+        return self.parts[key[0]].pointer if key else ""
 
-    def both(self, left: Key, right: Key) -> Key:
-        """The key that asks for both. Its parts keep their order, which is the order of properties."""
-        if not left or not right or left == right:
-            return left or right
-        joined = tuple(dict.fromkeys(left + right))
-        return self.nothing if self.nothing[0] in joined else joined
+    def synthetic(self, kind: str, payload: Hashable, pointer: str = "") -> Key:
+        """The key of something made of other keys, one for each `kind` and `payload`. What it means is the caller's."""
+        return (self._part(("synthetic", kind, payload), Part(payload, pointer, kind)),)
 
-    def target(self, reference: str, pointer: str) -> tuple[Any, str]:
-        """(schema, pointer) that a `$ref` at `pointer` leads to. Only this document is looked at; nothing is fetched."""
-        here = self.root.get("$id", "") if isinstance(self.root, dict) else ""
-        base, _, fragment = reference.partition("#")
-        if base and base != here.rstrip("#"):
-            raise SchemaError(f"{reference!r} leads out of the schema, and remote schemas are never fetched",
-                              keyword="$ref", pointer=pointer)
-        fragment = unquote(fragment)
-        if fragment and not fragment.startswith("/"):
-            if fragment not in self._anchors:
-                raise SchemaError(f"there is no $anchor {fragment!r}", keyword="$ref", pointer=pointer)
-            return self._anchors[fragment]
-        value = self.root
-        for step in fragment.split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(value, dict) and step in value:
-                value = value[step]
-            elif isinstance(value, list) and step.isascii() and step.isdecimal() and int(step) < len(value):
-                value = value[int(step)]
-            else:
-                raise SchemaError(f"{reference!r} leads nowhere", keyword="$ref", pointer=pointer)
-        if not isinstance(value, dict | bool):
-            raise SchemaError(f"{reference!r} leads to no schema", keyword="$ref", pointer=pointer)
-        return value, fragment
+    def _followed(self, schema: View, pointer: str) -> View | bool:
+        """What a view says; where that is one `$ref` and nothing else, what its target says."""
+        passed: set[int] = set()
+        view: View | bool = schema
+        while not isinstance(view, bool) and len(view) == 1 and "$ref" in view:
+            if id(view) in passed:
+                raise SchemaError("it leads back to itself with no property or item between", keyword="$ref", pointer=pointer)
+            passed.add(id(view))
+            view = view["$ref"].view
+        return view
 
-    def _part(self, identity: Any, part: Part) -> int:
+    def _part(self, identity: Hashable, part: Part) -> int:
         number = self._part_of.setdefault(identity, len(self.parts))
         if number == len(self.parts):
             self.parts.append(part)
         return number
-
-    def _number(self, value: Any) -> int:
-        if isinstance(value, dict | list):
-            return self._of_container[id(value)]
-        return self._numbers.setdefault((type(value), value), len(self._numbers))
-
-    def _number_all(self, root: Any, budget: Budget) -> None:
-        """Number every container by its structure, children first, without recursion."""
-        stack: list[tuple[Any, Any]] = [(root, None)]
-        while stack:
-            value, children = stack[-1]
-            if children is None:
-                budget.spend("schema_values")
-                budget.check("schema_depth", len(stack))
-                _check_is_json(value)
-                children = iter(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
-                stack[-1] = value, children
-            child = next(children, _END)
-            if child is not _END:
-                if not (isinstance(child, dict | list) and id(child) in self._of_container):
-                    stack.append((child, None))
-                continue
-            stack.pop()
-            if isinstance(value, dict):
-                structure: Any = ("object", tuple((name, self._number(item)) for name, item in value.items()))
-            elif isinstance(value, list):
-                structure = ("array", tuple(self._number(item) for item in value))
-            else:
-                continue
-            self._of_container[id(value)] = self._numbers.setdefault(structure, len(self._numbers))
-
-    def _check(self, schema: Any, pointer: str) -> None:
-        """Check the form of a schema and of all that it leads to, wanted or not."""
-        queue, references = [(schema, pointer, False)], []
-        while queue:
-            for value, place, foreign in queue:
-                if not isinstance(value, dict | bool):
-                    raise SchemaError(f"must be a schema (an object, true or false), not {type(value).__name__}", pointer=place)
-                if isinstance(value, bool) or id(value) in self._checked:
-                    continue
-                self._checked.add(id(value))
-                foreign = foreign or (place != "" and "$id" in value)   # names in there are another resource's
-                _check_keywords(value, place)
-                if "$anchor" in value and not foreign:
-                    self._anchors[value["$anchor"]] = value, place
-                if "$ref" in value:
-                    if foreign:
-                        raise SchemaError("a nested $id changes what $ref means, which is not supported", keyword="$id",
-                                          pointer=place)
-                    references.append((value["$ref"], place))
-                queue.extend((item, place + step, foreign) for step, item in keywords.subschemas(value))
-            queue = [(*self.target(reference, place), False) for reference, place in references]
-            references.clear()
-
-
-def _check_keywords(schema: dict[str, Any], pointer: str) -> None:
-    for keyword, content in schema.items():
-        reason = keywords.malformed(keyword, content)
-        if reason:
-            raise SchemaError(reason, keyword=keyword, pointer=pointer)
-
-
-_END = object()
-
-
-def _check_is_json(value: Any) -> None:
-    if isinstance(value, dict):
-        strings: Iterable[Any] = value
-    elif isinstance(value, str):
-        strings = (value,)
-    elif value is None or isinstance(value, bool | int | list) or (isinstance(value, float) and math.isfinite(value)):
-        return
-    else:
-        raise SchemaError(f"the schema is no JSON: it holds {value!r:.80}")
-    for string in strings:
-        if not isinstance(string, str):
-            raise SchemaError(f"the schema is no JSON: the key {string!r:.80} is no string")
-        if not string.isascii() and any(0xD800 <= ord(c) <= 0xDFFF for c in string):
-            raise SchemaError(f"the string {string!r:.80} holds a lone surrogate, which is no character")

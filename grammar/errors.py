@@ -1,7 +1,9 @@
 """What can be wrong with a schema or a regex.
 
     SchemaError            it is malformed, unsatisfiable, or uses what is not supported
+      Circular             a schema leads back to itself
       GrammarTooLarge      it is well-formed, but a budget of the compiler does not cover it
+      EbnfError            the text of a context-free grammar is wrong at one place
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ class SchemaError(ValueError):
         super().__init__(f"{place}, keyword {keyword!r}: {reason}" if keyword else f"{place}: {reason}")
 
 
+class Circular(SchemaError):
+    """A schema leads back to itself with no property or item between."""
+
+
 class GrammarTooLarge(SchemaError):
     """A limit was exceeded: `limit` is its name in `Limits`, `allowed` its value, `needed` what it would take at the least."""
 
@@ -26,6 +32,21 @@ class GrammarTooLarge(SchemaError):
         self.limit, self.allowed, self.needed = limit, allowed, needed
         words = limit.replace("_", " ")
         super().__init__(f"too large: needs at least {needed} {words}, the limit is {allowed}", keyword=keyword, pointer=pointer)
+
+    def at(self, pointer: str, keyword: str | None = None) -> GrammarTooLarge:
+        """The error with a place; itself, if it has one."""
+        if self.pointer or self.keyword:
+            return self
+        return GrammarTooLarge(self.limit, self.allowed, self.needed, keyword=keyword, pointer=pointer)
+
+
+class EbnfError(SchemaError):
+    """Says what is wrong with the text of a grammar, and at which line and column, both from 1."""
+
+    def __init__(self, reason: str, line: int, column: int) -> None:
+        self.reason, self.keyword, self.pointer = reason, None, ""
+        self.line, self.column = line, column
+        ValueError.__init__(self, f"line {line}, column {column}: {reason}")
 
 
 class PatternError(ValueError):

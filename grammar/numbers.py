@@ -1,12 +1,14 @@
-"""Automata of JSON numbers within bounds.
+"""Numbers: what a shape of them holds, and the automata of their texts.
 
-Numbers are compared as the decimal text that they are. What reads the answer parses a number with a fraction or an exponent
-into a double, so a bound for such texts is first moved to the nearest double that satisfies it: rounding is monotone, so no
-text inside can land outside. Numbers written as integers are compared exactly.
+Written forms, by `spelling`:
 
-Written forms: at most `INTEGER_DIGITS` before and `FRACTION_DIGITS` after the point, an exponent between -99 and 99. Exponents
-are allowed where they cannot cross a bound: on a side without a bound, on a side bounded by zero, and for values that are too
-small or too large for `json.dumps` to write them otherwise.
+- `"free"`: integers of up to `INTEGER_DIGITS` digits (more where the schema names longer ones); a fraction of up to
+  `FRACTION_DIGITS` behind them; one digit, a fraction, and an exponent, wherever the value lies within the bounds; any digits
+  with an exponent from -99 to 99 on a side of zero without a bound. Integers by type are written plainly, or with `.0` behind
+  them, or from 1e16 on with an exponent, as Python writes doubles.
+- `"plain"`: the same, but an integer by type has its digits only.
+- `"canonical"`: one spelling for each value, the one of Python: integers as their digits, others with 15 significant digits at
+  the most (then no two of them are the same double), without trailing zeros, with an exponent below 0.0001.
 """
 
 from __future__ import annotations
@@ -14,229 +16,283 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
 
-from grammar import automata, regex
-from grammar.automata import Dfa, Edges
+from grammar import automata, multiples
+from grammar.automata import Dfa
+from grammar.bounds import INTEGER_DIGITS, Caps, Range, Side, cut_out, digits_before, integer_bounds, one_side
 from grammar.budget import Budget
+from grammar.decimals import Spelling, decimal_automaton
+from grammar.number_lines import FRACTION_DIGITS, Form, Line, RowLine
 
-INTEGER_DIGITS = 30
-FRACTION_DIGITS = 30
-MOST_LISTED = 1000   # multiples that are listed one by one
+if TYPE_CHECKING:
+    from grammar.shapes import Number
 
-_ZERO, _NINE, _POINT = ord("0"), ord("9"), ord(".")
+__all__ = ["Range", "Spell", "holds", "integer_bounds", "is_empty", "literal_texts", "number_automaton"]
 
+MOST_LISTED = 1000              # multiples that are listed one by one
+MOST_STATES_OF_RESTS = 8000     # a large divisor leaves room for fewer digits
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """low <= x <= high, without the bound itself where `..._open`; None is no bound. Bounds are exact."""
+_WHOLE_EXPONENTS = (16, 308)        # where Python writes an integral double with one; its digits are integers there
+_PROPER_EXPONENTS = (-300, -2)      # of numbers that are certainly no integers
+_TINY_EXPONENT = -200               # numbers below it, divided by a larger divisor than this, are zero as doubles:
+_LARGE_DIVISOR = 10**100
+_SHORT_EXPONENTS = (-300, -5)       # where Python writes one for a number below 1
 
-    low: Fraction | None = None
-    high: Fraction | None = None
-    low_open: bool = False
-    high_open: bool = False
-
-    def meet(self, other: Range) -> Range:
-        low, low_open = _tighter((self.low, self.low_open), (other.low, other.low_open), 1)
-        high, high_open = _tighter((self.high, self.high_open), (other.high, other.high_open), -1)
-        return Range(low, high, low_open, high_open)
-
-    def holds(self, x: Fraction) -> bool:
-        return not (self.low is not None and (x < self.low or (x == self.low and self.low_open))
-                    or self.high is not None and (x > self.high or (x == self.high and self.high_open)))
+Spell = Literal["free", "plain", "canonical"]
 
 
-def _tighter(left: tuple[Fraction | None, bool], right: tuple[Fraction | None, bool], sign: int) -> tuple[Fraction | None, bool]:
-    if left[0] is None or right[0] is None:
-        return right if left[0] is None else left
-    if left[0] == right[0]:
-        return left[0], left[1] or right[1]
-    return left if (left[0] - right[0]) * sign > 0 else right
+# --- what a shape holds
+
+def holds(value: int | float, shape: Number) -> bool:
+    """Whether a value, parsed by Python, is in a shape for every reader: the value as it is and as it is written."""
+    exact = Fraction(value)
+    if not shape.bounds.holds(exact):
+        return False
+    if shape.whole is not None and shape.whole != (exact.denominator == 1):
+        return False
+    if not all(_is_multiple(value, divisor, all) for divisor in shape.multiples):
+        return False
+    if any(_is_multiple(value, divisor, any) for divisor in shape.not_multiples):
+        return False
+    return not any(_same(value, excluded) for excluded in shape.without)
 
 
-@functools.lru_cache(maxsize=256)
-def number_automaton(bounds: Range, integer: bool) -> Dfa | None:
-    """Texts of the numbers in `bounds`, without fraction or exponent where `integer`; None if there are none."""
-    budget = Budget()
-    low, high = integer_bounds(bounds)
-    parts = list(_signed(_form(rf"(0|[1-9]\d{{0,{INTEGER_DIGITS - 1}}})"), Decimal(low), Decimal(high), budget))
-    if not integer:
-        form = _form(rf"(0|[1-9]\d{{0,{INTEGER_DIGITS - 1}}})\.\d{{1,{FRACTION_DIGITS}}}")
-        parts += _signed(form, *_double_bounds(bounds), budget)
-        parts += [_form(text) for text in _exponent_forms(bounds)]
-    return automata.union(parts, budget) if parts else None
+def _is_multiple(value: int | float, divisor: Fraction, readers: Callable[[Iterable[bool]], bool]) -> bool:
+    """Whether all readers (or any) take a value for a multiple: by its digits, and as a double if it may be read as one."""
+    unit = multiples.written(divisor)
+    spelled = [value, float(value)] if abs(value) < multiples.EXACT_INTEGERS else [value]
+    return readers([multiples.written(value) % unit == 0, *(multiples.passes_as_double(one, unit) for one in spelled)])
 
 
-def multiples_automaton(bounds: Range, multiple: int, budget: Budget) -> Dfa | None:
-    """Integers in `bounds` that `multiple` divides; None if there are none."""
-    low, high = integer_bounds(bounds)
-    first = -(-low // multiple) * multiple
-    if (high - first) // multiple < MOST_LISTED:
-        words = [str(n) for n in range(first, high + 1, multiple)]
-        return automata.from_words(words) if words else None
-    budget.check("multiple_of", multiple)
-    digits: list[Edges] = [[(_ZERO + d, _ZERO + d,
-                             (10 * rest + d) % multiple + 1) for d in range(10)] for rest in range(multiple)]
-    start = [(ord("-"), ord("-"), 0), *digits[0]]
-    divisible = Dfa([start, *digits], [False, True, *[False] * (multiple - 1)])
-    plain = number_automaton(bounds, True)
-    return automata.intersection(plain, divisible, budget) if plain else None
+def _same(value: int | float, excluded: Fraction) -> bool:
+    if Fraction(value) == excluded or multiples.written(value) == excluded:
+        return True
+    try:
+        return float(value) == float(excluded)
+    except OverflowError:
+        return False
 
 
-def integer_bounds(bounds: Range) -> tuple[int, int]:
-    """The least and the greatest integer in bounds that can be written."""
-    most = 10**INTEGER_DIGITS - 1
-    low, high = -most, most
-    if bounds.low is not None:
-        low = max(low, math.floor(bounds.low) + 1 if bounds.low_open else math.ceil(bounds.low))
-    if bounds.high is not None:
-        high = min(high, math.ceil(bounds.high) - 1 if bounds.high_open else math.floor(bounds.high))
-    return low, high
+def is_empty(shape: Number, spelling: Spell = "free") -> bool:
+    """Whether no number of a shape can be written. Raises GrammarTooLarge like `number_automaton`."""
+    return number_automaton(shape, spelling=spelling) is None
 
 
-def literal_texts(value: int | float) -> set[str]:
-    """The ways to write one number: as json.dumps does, without an exponent, and an integral one as an integer."""
+def literal_texts(value: int | float, spelling: Spell = "plain") -> set[str]:
+    """The ways to write one listed number.
+
+    Plainly: as `json.dumps` does, without an exponent, and an integral one as an integer. Freely: an integer as a double too.
+    Canonically: one spelling, that of the same value in an automaton of that spelling.
+    """
+    integral = isinstance(value, int) or (value.is_integer() and abs(value) < multiples.EXACT_INTEGERS)
+    if spelling == "canonical":
+        return {str(int(value)) if integral or abs(value) < 10**INTEGER_DIGITS and value == int(value) else json.dumps(value)}
     texts = {json.dumps(value)}
     if isinstance(value, float):
         plain = format(Decimal(repr(value)), "f")
-        if len(plain) <= INTEGER_DIGITS + FRACTION_DIGITS:
+        if len(plain) <= INTEGER_DIGITS + FRACTION_DIGITS and ("." in plain or int(plain) == value):
             texts.add(plain)
-        if value.is_integer() and abs(value) < 2**53:
-            texts.add(str(int(value)))
+    if integral:
+        texts.add(str(int(value)))
+        if spelling == "free" and _is_double(value):
+            texts |= {f"{int(value)}.0", json.dumps(float(value))}
     return texts
 
 
-
-# --- decimal texts
-
-@functools.cache
-def _form(pattern: str) -> Dfa:
-    form = automata.from_regex(regex.parse(pattern), Budget())
-    assert form is not None
-    return form
-
-
-def _signed(form: Dfa, low: Decimal, high: Decimal, budget: Budget) -> Iterable[Dfa]:
-    """The texts of one form between two bounds: what is not negative, and the mirrored rest behind a minus sign."""
-    for sign, least, most in (("", low, high), ("-", -high, -low)):
-        if most < 0 or least > most:
-            continue
-        part: Dfa | None = automata.intersection(form, _at_most(most), budget)
-        if part is not None and least > 0:
-            part = automata.intersection(part, _at_least(least), budget)
-        if part is not None and sign:
-            part = automata.intersection(part, _NOT_BARE_ZERO, budget)
-        if part is not None:
-            yield automata.prefixed(sign, part) if sign else part
-
-
-# "-0" is no integer's spelling; "-0.0" is a double's.
-_NOT_BARE_ZERO = Dfa([[(_ZERO, _ZERO, 1), (_ZERO + 1, _NINE, 2)], [(_POINT, _POINT, 2)], [(_POINT, _NINE, 2)]],
-                     [False, False, True])
-
-
-def _halves(x: Decimal) -> tuple[str, str]:
-    whole, _, rest = format(x, "f").partition(".")
-    return whole, rest.rstrip("0")
-
-
-def _at_least(bound: Decimal) -> Dfa:
-    """Decimal texts without sign and leading zeros that are at least `bound` > 0 (a digit more before the point is larger)."""
-    whole, rest = _halves(bound)
-    n = len(whole)
-    less, equal, more = 0, n + 1, 2 * (n + 1)     # blocks of states: so many digits read, and how they compare
-    fraction, free = 3 * (n + 1), 3 * (n + 1) + len(rest)
-    edges: list[Edges] = [[] for _ in range(free + 1)]
-    for i in range(n):
-        edges[less + i] = [(_ZERO, _NINE, less + i + 1)]
-        edges[more + i] = [(_ZERO, _NINE, more + i + 1)]
-        edges[equal + i] = _around(ord(whole[i]), less + i + 1, equal + i + 1, more + i + 1)
-    for block in (less, equal, more):
-        edges[block + n] = [(_ZERO, _NINE, free)]
-    edges[equal + n].insert(0, (_POINT, _POINT, fraction))
-    edges[more + n].insert(0, (_POINT, _POINT, free))
-    for i, digit in enumerate(rest):
-        edges[fraction + i] = _around(ord(digit), None, fraction + i + 1, free)
-    edges[free] = [(_POINT, _POINT, free), (_ZERO, _NINE, free)]
-    accepting = [state == more + n or state == free or (state == equal + n and not rest) for state in range(len(edges))]
-    return _starting_at(equal, edges, accepting)
-
-
-def _at_most(bound: Decimal) -> Dfa:
-    """Decimal texts without sign and leading zeros that are at most `bound` >= 0."""
-    whole, rest = _halves(bound)
-    n = len(whole)
-    less, equal, more = 0, n + 1, 2 * (n + 1)
-    fraction, free = 3 * (n + 1), 3 * (n + 1) + len(rest) + 1
-    edges: list[Edges] = [[] for _ in range(free + 1)]
-    for i in range(n):
-        for block in (less, more):
-            edges[block + i] = [(_POINT, _POINT, free), (_ZERO, _NINE, block + i + 1)]
-        edges[equal + i] = [(_POINT, _POINT, free), *_around(ord(whole[i]), less + i + 1, equal + i + 1, more + i + 1)]
-    edges[less + n] = [(_POINT, _POINT, free)]
-    edges[equal + n] = [(_POINT, _POINT, fraction)]
-    for i, digit in enumerate(rest):
-        edges[fraction + i] = _around(ord(digit), free, fraction + i + 1, None)
-    edges[free - 1] = [(_ZERO, _ZERO, free - 1)]
-    edges[free] = [(_ZERO, _NINE, free)]
-    accepting = [state != more + n for state in range(len(edges))]
-    return _starting_at(equal, edges, accepting)
-
-
-def _around(digit: int, below: int | None, at: int, above: int | None) -> Edges:
-    edges = [(_ZERO, digit - 1, below), (digit, digit, at), (digit + 1, _NINE, above)]
-    return [(low, high, target) for low, high, target in edges if low <= high and target is not None]
-
-
-def _starting_at(start: int, edges: list[Edges], accepting: list[bool]) -> Dfa:
-    """The same automaton, numbered so that `start` is state 0."""
-    def number(state: int) -> int:
-        return 0 if state == start else start if state == 0 else state
-    order = [number(state) for state in range(len(edges))]
-    return Dfa([[(low, high, number(t)) for low, high, t in edges[s]] for s in order], [accepting[s] for s in order])
-
-
-# --- bounds for what is parsed into a double
-
-def _double_bounds(bounds: Range) -> tuple[Decimal, Decimal]:
-    """Bounds for texts with a fraction: the outermost doubles that satisfy the bounds, cut to what can be written."""
-    most = Decimal(10) ** INTEGER_DIGITS - Decimal(10) ** -FRACTION_DIGITS
-    low = -most if bounds.low is None else _double_above(bounds.low, bounds.low_open)
-    high = most if bounds.high is None else -_double_above(-bounds.high, bounds.high_open)
-    return max(low, -most), min(high, most)
-
-
-def _double_above(bound: Fraction, is_open: bool) -> Decimal:
-    """The least double that is at least (more than, if open) the bound."""
+def _is_double(value: int | float) -> bool:
     try:
-        nearest = bound.numerator / bound.denominator
+        return float(value) == value
     except OverflowError:
-        return Decimal("inf") if bound > 0 else Decimal("-inf")
-    while Fraction(nearest) < bound or (is_open and Fraction(nearest) == bound):
-        nearest = math.nextafter(nearest, math.inf)
-        if math.isinf(nearest):
-            return Decimal("inf")
-    return Decimal(repr(nearest))   # its shortest spelling: what is at least that parses to at least this double
+        return False
 
 
-def _exponent_forms(bounds: Range) -> Iterable[str]:
-    """Regexes of the texts with an exponent that are in bounds whatever their digits are."""
-    digits, any_exponent = rf"(\.\d{{1,{FRACTION_DIGITS}}})?", r"[eE][+-]?\d{1,2}"
-    mantissa = rf"([1-9]\d{{0,{INTEGER_DIGITS - 1}}}{digits}|0\.\d{{0,{FRACTION_DIGITS - 1}}}[1-9])"
-    for sign, low, high in (("", bounds.low, bounds.high), ("-", _negated(bounds.high), _negated(bounds.low))):
-        if high is None and (low is None or low <= 0):
-            yield sign + mantissa + any_exponent
-            continue
-        if (low is None or low <= 0) and high is not None and high >= Fraction(1, 10_000):
-            yield rf"{sign}[1-9]{digits}[eE]-(0?[5-9]|[1-9]\d)"
-        if high is None and low is not None and low <= 10**16:
-            yield rf"{sign}[1-9]{digits}[eE]\+?(1[6-9]|[2-9]\d)"
-    if bounds.holds(Fraction(0)):
-        yield rf"-?0(\.0{{1,{FRACTION_DIGITS}}})?{any_exponent}"
+# --- automata
+
+def number_automaton(shape: Number, *, spelling: Spell = "free", budget: Budget | None = None) -> Dfa | None:
+    """The texts of the numbers of a shape; None if there are none. Raises GrammarTooLarge.
+
+    An integer by type is written `1.0` too in "free": not to be asked for where a reader's draft has no such integers (draft 4).
+    Of numbers under `multiples` of a fraction some are out of reach: see `grammar.multiples`. Multiples of a number too large to
+    count with are listed, the `MOST_LISTED` that are nearest to zero.
+    What was built is kept and shared; `budget` is charged with the size of the result.
+    """
+    found = _automaton(shape, spelling) or _in_other_spelling(shape, spelling)
+    if budget is not None and found is not None:
+        budget.spend("automaton_steps", len(found.edges))
+    return found
 
 
-def _negated(x: Fraction | None) -> Fraction | None:
-    return None if x is None else -x
+def _in_other_spelling(shape: Number, spelling: Spell) -> Dfa | None:
+    """Where only another style has a text: that style's for "plain", and a single one of its texts for "canonical"."""
+    free = _automaton(shape, "free")
+    if free is None or spelling != "canonical":
+        return free
+    text = _shortest_text(free)
+    as_python = json.dumps(float(text))
+    return automata.from_words([as_python if free.accepts(as_python) else text])
+
+
+def _shortest_text(dfa: Dfa) -> str:
+    left, state, text = dfa.shortest(), 0, ""
+    while left[state]:
+        low, _, state = min(dfa.edges[state], key=lambda edge: left[edge[2]])
+        text += chr(low)
+    return text
+
+
+@functools.lru_cache(maxsize=512)
+def _automaton(shape: Number, spelling: Spell) -> Dfa | None:
+    return _Language(shape, spelling, Budget()).automaton()
+
+
+class _Language:
+    """The texts of one shape."""
+
+    def __init__(self, shape: Number, spelling: Spell, budget: Budget) -> None:
+        self._shape, self._budget = shape, budget
+        self._spelling = spelling
+        divisors = tuple(dict.fromkeys(map(multiples.written, shape.multiples)))
+        if shape.whole is True and divisors:
+            divisors = (*divisors, Fraction(1))
+        self._divisors = divisors
+        self._excluded = tuple(dict.fromkeys(map(multiples.written, shape.not_multiples)))
+        self._unit = multiples.common_multiple(divisors) if divisors else None
+        self._whole = shape.whole is True or self._unit is not None and self._unit.denominator == 1
+        if self._whole and self._unit == 1 and all(map(multiples.integers_pass, divisors)):
+            self._unit = None       # every integer is a multiple
+        self._most_digits = digits_before(shape.bounds)
+
+    def automaton(self) -> Dfa | None:
+        if self._whole and self._shape.whole is False:
+            return None
+        found = self._of_pieces(*self._sides()) if self._unit is None else self._of_multiples(self._unit)
+        for divisor in self._excluded:
+            if found is not None and multiples.has_few_rests(divisor):
+                found = automata.intersection(found, multiples.no_multiples(divisor), self._budget)
+        return found
+
+    def _form(self) -> Form:
+        """What may stand behind an integer's digits."""
+        free, whole, excluded = self._spelling == "free", self._whole, self._excluded
+        if self._spelling == "canonical":
+            if whole:
+                return Form("none")
+            highest = min([_SHORT_EXPONENTS[1], *(multiples.highest_exponent(divisor) for divisor in excluded)])
+            return Form("shortest", (_TINY_EXPONENT if excluded else _SHORT_EXPONENTS[0], highest))
+        if whole:
+            return Form("zero" if free else "none", _WHOLE_EXPONENTS if free and not excluded else None)
+        if self._shape.whole is None and not excluded:
+            return Form("any", (-400, 400), free=True)
+        highest = min([_PROPER_EXPONENTS[1], *(multiples.highest_exponent(divisor) for divisor in excluded)])
+        return Form("proper" if self._shape.whole is False else "zero or proper",
+                    (_TINY_EXPONENT if excluded else _PROPER_EXPONENTS[0], highest))
+
+    def _sides(self) -> tuple[Side, Side]:
+        integer_cap = double_cap = None
+        if self._unit is not None:
+            double_cap = multiples.EXACT_INTEGERS >> multiples.decimals(self._unit)
+        without = self._shape.without
+        if self._excluded:
+            digits = max(map(multiples.decimals, self._excluded))
+            integer_cap, double_cap = 10**max(15 - digits, 0), multiples.highest_off_grid(digits)
+            large = [divisor for divisor in self._excluded if not multiples.has_few_rests(divisor)]
+            if large:       # what is smaller than a divisor, zero aside, is no multiple of it
+                below = math.floor(min(large) * Fraction(999, 1000))
+                integer_cap, double_cap, without = min(integer_cap, below), min(double_cap, below), without | {Fraction(0)}
+            if max(self._excluded) > _LARGE_DIVISOR:
+                double_cap = 0
+        caps = Caps(self._most_digits, integer_cap, double_cap)
+        doubtful = multiples.doubtful_integers(self._divisors)
+        plus, minus = (self._side(one_side(self._shape.bounds, without, sign, caps), doubtful) for sign in (1, -1))
+        return plus, minus
+
+    def _side(self, side: Side, doubtful: tuple[int, int]) -> Side:
+        if self._shape.whole is False:
+            return Side((), side.doubles)
+        return Side(tuple(cut_out(side.integers, *doubtful)), side.doubles) if self._divisors else side
+
+    def _of_pieces(self, plus: Side, minus: Side, most_digits: int | None = None, form: Form | None = None) -> Dfa | None:
+        form = form or self._form()
+        most = self._most_digits if most_digits is None else min(most_digits, self._most_digits)
+        spelling = Spelling(shortest=self._spelling == "canonical")
+        return decimal_automaton(Line(plus, form, most).pieces(), Line(minus, form, most).pieces(), most, self._budget, spelling)
+
+    # --- multiples
+
+    def _of_multiples(self, unit: Fraction) -> Dfa | None:
+        sides = self._sides()
+        digits = multiples.decimals(unit)
+        grid, scale = int(unit * 10**digits), 10**digits
+        inexact = not all(map(multiples.is_dyadic, self._divisors))
+        if self._whole and self._few(unit, sides):
+            return self._listed(unit, sides)
+        if inexact and scale % grid == 0:
+            return self._tabled(unit, sides)
+        if not inexact or self._whole and all(map(multiples.integers_pass, self._divisors)):
+            found = self._by_rests(unit, sides)
+            if found is not None:
+                return found[0]
+        return self._listed(unit, sides)
+
+    def _form_of_multiples(self, most_fraction: int) -> Form:
+        if self._whole:
+            return Form("zero" if self._spelling == "free" else "none")
+        if self._spelling == "canonical":
+            return Form("shortest", most_fraction=most_fraction)
+        return Form("any" if self._shape.whole is None else "proper", most_fraction=most_fraction)
+
+    def _few(self, unit: Fraction, sides: tuple[Side, Side]) -> bool:
+        """Whether the bounds leave so few multiples that all can be listed."""
+        return all(side.highest is not None and (side.highest - side.lowest + 2) / unit <= MOST_LISTED for side in sides)
+
+    def _listed(self, unit: Fraction, sides: tuple[Side, Side]) -> Dfa | None:
+        """One by one, those nearest to zero; with no more digits than they need."""
+        texts: list[str] = []
+        for sign, side in zip(("", "-"), sides, strict=True):
+            first = math.floor(side.lowest / unit)
+            last = first + MOST_LISTED
+            if side.highest is not None:
+                last = min(last, math.ceil(side.highest / unit))
+            for value in (unit * n for n in range(first, last + 1)):
+                if multiples.passes(value, self._divisors):
+                    texts += [sign + text for text in self._texts_of_multiple(value, side)]
+        return automata.from_words(texts) if texts else None
+
+    def _texts_of_multiple(self, value: Fraction, side: Side) -> Iterable[str]:
+        if value.denominator != 1:
+            text = multiples.decimal_text(value)
+            if side.holds(Decimal(text), False):
+                yield text
+        elif self._shape.whole is not False:
+            if side.has_integer(int(value)):
+                yield str(int(value))
+            plainly = self._spelling == "canonical" or self._whole and self._spelling == "plain"
+            if not plainly and side.holds(Decimal(int(value)), False):
+                yield f"{int(value)}.0"
+
+    def _tabled(self, unit: Fraction, sides: tuple[Side, Side]) -> Dfa | None:
+        highest = [side.highest for side in sides]
+        most = next((n for n in (100, 1000) if all(high is not None and high < n for high in highest)), 10**self._most_digits)
+        rows = multiples.rows_of_fraction(self._divisors, unit, most)
+        return self._of_rows([rows, rows], sides)
+
+    def _of_rows(self, rows: Sequence[Sequence[multiples.Row]], sides: tuple[Side, Side]) -> Dfa | None:
+        form = self._form_of_multiples(FRACTION_DIGITS)
+        plus, minus = (RowLine(side, form, self._most_digits, row).pieces() for side, row in zip(sides, rows, strict=True))
+        return decimal_automaton(plus, minus, self._most_digits, self._budget, Spelling(shortest=self._spelling == "canonical"))
+
+    def _by_rests(self, unit: Fraction, sides: tuple[Side, Side]) -> tuple[Dfa | None] | None:
+        """By counting rests of a division; None where the divisor has too many."""
+        digits = multiples.decimals(unit)
+        divisor = int(unit * 10**digits)
+        if not multiples.has_few_rests(unit):
+            return None
+        n_rests = len(multiples.rests(divisor).follows)
+        most_digits = max(MOST_STATES_OF_RESTS // n_rests, len(str(divisor)) + 1)
+        form = self._form_of_multiples(digits + 6 if digits else 1)
+        plain = self._of_pieces(*sides, most_digits, form)
+        return (None,) if plain is None else (automata.intersection(plain, multiples.multiples_only(unit), self._budget),)

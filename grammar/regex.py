@@ -1,126 +1,105 @@
-"""Regexes: the common ground of ECMA-262 and Python, read into a small tree.
+r"""Regexes: ECMA-262 as JSON Schema uses it, and what Python's `re` makes of the same text, read into a tree.
 
-A tree is one of
-    Chars(set) · Join(parts) · Either(parts) · Repeat(part, least, most) · Begin() · End()
-Laziness of quantifiers is dropped: it changes which match is found, not whether there is one. What the two dialects
-read differently, or what is no regular language, is refused by name: look-around, backreferences, word boundaries,
-inline flags, atomic groups, possessive quantifiers, \\A \\Z, \\p.
+A pattern is read once for each of the two readings of `grammar.regex_tree`: `parse` gives the inner one, `parse_outer` the
+outer one. Laziness of quantifiers is dropped: it changes which match is found, not whether there is one.
+
+Supported: characters, `.`, classes, \d \w \s \p{...} and their complements, groups, alternatives, quantifiers, ^ $ \A \Z \b \B
+and look-around anywhere, the flags i, m, s, and of ECMA-262's lenient spellings those that schemas contain. What is no regular
+language, or valid in no dialect, is refused by name.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grammar import charset
+from grammar import charset, unicode_classes
 from grammar.budget import Budget
 from grammar.charset import CharSet
-from grammar.errors import PatternError
+from grammar.regex_characters import CharacterReader, Mode, one
+from grammar.regex_tree import (
+    EMPTY_TEXT,
+    Begin,
+    Chars,
+    Either,
+    End,
+    Join,
+    Look,
+    Regex,
+    Repeat,
+    before,
+    behind,
+    searched,
+    takes_nothing,
+)
+
+__all__ = ["Regex", "parse", "parse_outer", "searched"]
 
 _DEEPEST_GROUP = 100
 _LARGEST_COUNT = 100_000
-_LONGEST_NAME = 200         # of a group
 
-
-@dataclass(frozen=True, slots=True)
-class Chars:
-    chars: CharSet
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    parts: tuple[Regex, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    parts: tuple[Regex, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    part: Regex
-    least: int
-    most: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """^ : only at the start of the text."""
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """$ : only at the end of the text."""
-
-
-Regex = Chars | Join | Either | Repeat | Begin | End
-
-ANY_TEXT = Repeat(Chars(charset.ALL), 0, None)
-
-_CONTROL = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "0": 0}
-_CLASSES = {"d": charset.DIGIT, "w": charset.WORD, "s": charset.SPACE}
-_REFUSED_GROUPS = {"?=": "look-ahead", "?!": "look-ahead", "?<=": "look-behind", "?<!": "look-behind", "?>": "an atomic group",
-                   "?(": "a conditional group", "?#": "a comment", "?P=": "a backreference"}
-_REFUSED_ESCAPES = {"b": "a word boundary", "B": "a word boundary", "A": "the anchor \\A", "Z": "the anchor \\Z",
-                    "k": "a backreference", "p": "a Unicode property", "P": "a Unicode property", "G": "the anchor \\G"}
+_LOOKS = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}   # ahead, negative
+_REFUSED_GROUPS = {"?>": "an atomic group", "?(": "a conditional group", "?#": "a comment", "?P=": "a backreference",
+                   "?P>": "a recursion", "?R": "a recursion", "?&": "a recursion"}
+_REFUSED_ESCAPES = {"k": "a backreference", "G": "the anchor \\G", "z": "the anchor \\z", "N": "a named character",
+                    "K": "\\K", "R": "\\R", "X": "\\X", "h": "\\h"}
+_LINE_FEED = charset.of("\n")
+_ANCHORS = frozenset(("\\A", "\\Z", "\\b", "\\B"))
 
 
 def parse(pattern: str, budget: Budget | None = None) -> Regex:
-    """The tree of a regex; raises PatternError, and GrammarTooLarge where `budget` does not suffice for the tree alone."""
+    """The inner reading: what every dialect matches.
+
+    Raises PatternError, and GrammarTooLarge where `budget` does not suffice for the tree alone.
+    """
+    return _read(pattern, budget, False).tree
+
+
+def parse_outer(pattern: str, budget: Budget | None = None) -> Regex | None:
+    """The outer reading: what any dialect matches; None where it is the same as the inner one. Raises as `parse` does."""
+    found = _read(pattern, budget, True)
+    return found.tree if found.differs else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    tree: Regex
+    differs: bool   # from the other reading
+
+
+def _read(pattern: str, budget: Budget | None, outer: bool) -> _Read:
     reader = _Reader(pattern, budget or Budget())
-    tree = reader.alternatives(0)
+    tree = reader.alternatives(reader.leading_flags(Mode(outer)), 0)
     if reader.at < len(pattern):
         raise reader.error("unbalanced )")
-    return tree
+    return _Read(tree, reader.differs)
 
 
-def searched(tree: Regex) -> Regex:
-    """The texts in which `tree` is found somewhere, as JSON Schema's `pattern` asks."""
-    return Join((ANY_TEXT, tree, ANY_TEXT))
-
-
-class _Reader:
-    """A recursive-descent parser; `at` is the next character.
+class _Reader(CharacterReader):
+    """A recursive-descent parser of the structure.
 
     It pays for the tree as it grows: a short `\\W` is a set of hundreds of ranges, and a megabyte of them would fill any memory.
     """
 
     def __init__(self, pattern: str, budget: Budget) -> None:
-        self.pattern, self.at, self.budget, self.n_chars = pattern, 0, budget, 0
+        super().__init__(pattern, budget)
+        self.n_chars = 0
 
-    def error(self, reason: str) -> PatternError:
-        return PatternError(f"{reason} at position {self.at} of the regex {self.pattern[:200]!r}")
-
-    def peek(self, text: str) -> bool:
-        return self.pattern.startswith(text, self.at)
-
-    def skip(self, text: str) -> bool:
-        if self.peek(text):
-            self.at += len(text)
-            return True
-        return False
-
-    def next(self) -> str:
-        if self.at >= len(self.pattern):
-            raise self.error("it ends too early")
-        self.at += 1
-        return self.pattern[self.at - 1]
-
-    def alternatives(self, depth: int) -> Regex:
+    def alternatives(self, mode: Mode, depth: int) -> Regex:
         if depth > _DEEPEST_GROUP:
             raise self.error(f"groups nested more than {_DEEPEST_GROUP} deep")
-        parts = [self.sequence(depth)]
+        parts = [self.sequence(mode, depth)]
         while self.skip("|"):
             self.budget.spend("automaton_steps", 2)
-            parts.append(self.sequence(depth))
+            parts.append(self.sequence(mode, depth))
         return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
-    def sequence(self, depth: int) -> Regex:
+    def sequence(self, mode: Mode, depth: int) -> Regex:
         parts: list[Regex] = []
         while self.at < len(self.pattern) and not self.peek("|") and not self.peek(")"):
-            atom = self.atom(depth)
+            quantifiable = not (self.peek("^") or self.peek("$") or self.pattern[self.at:self.at + 2] in _ANCHORS)
+            atom = self.atom(mode, depth)
             self.pay(atom)
-            parts.append(self.quantified(atom))
+            parts.append(self.quantified(atom, quantifiable))
         return parts[0] if len(parts) == 1 else Join(tuple(parts))
 
     def pay(self, atom: Regex) -> None:
@@ -130,46 +109,117 @@ class _Reader:
             self.budget.check("regex_states", self.n_chars)
             self.budget.spend("automaton_steps", len(atom.chars))
 
-    def atom(self, depth: int) -> Regex:
+    def atom(self, mode: Mode, depth: int) -> Regex:
         c = self.next()
         if c == "^":
-            return Begin()
+            return self.line_begin(mode)
         if c == "$":
-            return End()
+            return self.line_end(mode)
         if c == ".":
-            return Chars(charset.complement(charset.LINE_ENDS))
+            return Chars(self.dot(mode))
         if c == "(":
-            return self.group(depth)
+            return self.group(mode, depth)
         if c == "[":
-            return Chars(self.char_class())
+            return Chars(self.char_class(mode))
         if c == "\\":
-            return Chars(self.escape())
+            return self.escape(mode)
         if c in "*+?" or (c == "{" and self.count_after_brace(self.at) is not None):
             self.at -= 1
             raise self.error("nothing to repeat")
-        return Chars(charset.of(c))
+        return self.folded(charset.of(c), mode)
 
-    def group(self, depth: int) -> Regex:
+    # --- what takes no characters
+
+    def line_begin(self, mode: Mode) -> Regex:
+        if not mode.lines:
+            return Begin()
+        self.differs = True
+        return Either((Begin(), before(charset.LINE_ENDS if mode.outer else _LINE_FEED)))
+
+    def line_end(self, mode: Mode) -> Regex:
+        """The very end; Python takes a line feed there too, if it is the last character."""
+        self.differs = True
+        if mode.lines:
+            return Either((End(), behind(charset.LINE_ENDS if mode.outer else _LINE_FEED)))
+        return Either((End(), Look(Join((Chars(_LINE_FEED), End())), True, False))) if mode.outer else End()
+
+    def word_boundary(self, mode: Mode, inside: bool) -> Regex:
+        r"""\b or, with `inside`, \B. A character beyond ASCII may be a word's to one dialect and not to the other.
+
+        So there are three kinds of neighbours: surely in a word, in doubt, and surely in none, as the text's ends are.
+        """
+        self.differs = True
+        sure, loose = (unicode_classes.escape_class("w", outer) for outer in (False, True))
+        doubt, none = charset.difference(loose, sure), charset.complement(loose)
+        alike = [(sure, False, sure, False), (none, False, loose, True), (loose, True, none, False), (doubt, False, doubt, False)]
+        if mode.outer:
+            alike.append((loose, True, loose, True))    # the empty text, where Python finds no \B
+        apart = [(sure, False, loose, True), (loose, True, sure, False)]
+        mixed = [(doubt, False, sure, False), (sure, False, doubt, False),
+                 (doubt, False, loose, True), (loose, True, doubt, False)]
+        chosen = (alike if inside else apart) + (mixed if mode.outer else [])
+        return Either(tuple(Join((before(left, no_left), behind(right, no_right))) for left, no_left, right, no_right in chosen))
+
+    def dot(self, mode: Mode) -> CharSet:
+        if mode.dot_all:
+            return charset.ALL
+        self.differs = True
+        return charset.complement(_LINE_FEED if mode.outer else charset.LINE_ENDS)
+
+    # --- groups
+
+    def leading_flags(self, mode: Mode) -> Mode:
+        """Flags of the whole pattern, as Python writes them: (?i) in front."""
+        if self.peek("(?") and self.pattern[self.at + 2:self.at + 3] in set("ims"):
+            end = self.pattern.find(")", self.at, self.at + 8)
+            if end > 0 and set(self.pattern[self.at + 2:end]) <= set("ims"):
+                flags = self.pattern[self.at + 2:end]
+                self.at = end + 1
+                return Mode(mode.outer, "i" in flags, "m" in flags, "s" in flags)
+        return mode
+
+    def group(self, mode: Mode, depth: int) -> Regex:
         for start, name in _REFUSED_GROUPS.items():
             if self.peek(start):
                 raise self.error(f"{name} is not supported")
+        for start, (ahead, negative) in _LOOKS.items():
+            if self.skip(start):
+                opposite = mode.reading(mode.outer != negative)
+                self.budget.spend("automaton_steps", 2)
+                return Look(self.closed(opposite, depth), ahead, negative)
         if self.skip("?P<") or self.skip("?<"):
-            name, closed, _ = self.pattern[self.at:self.at + _LONGEST_NAME].partition(">")
-            if not closed or not name.isidentifier():
+            if not self.upto(">", "group name").isidentifier():
                 raise self.error("a bad group name")
-            self.at += len(name) + 1
         elif self.peek("?") and not self.skip("?:"):
-            raise self.error("inline flags are not supported")
-        inner = self.alternatives(depth + 1)
+            mode = self.flags(mode)
+        return self.closed(mode, depth)
+
+    def closed(self, mode: Mode, depth: int) -> Regex:
+        inner = self.alternatives(mode, depth + 1)
         if not self.skip(")"):
             raise self.error("a ( is never closed")
         return inner
 
-    def quantified(self, atom: Regex) -> Regex:
+    def flags(self, mode: Mode) -> Mode:
+        """The mode inside (?ims-ims: ...)."""
+        self.skip("?")
+        text, colon, _ = self.pattern[self.at:self.at + 8].partition(":")
+        on, _, off = text.partition("-")
+        if not colon or not set(on) | set(off) <= set("ims") or not on + off:
+            raise self.error("inline flags other than a leading (?ims) and (?ims-ims:...) are not supported")
+        if len(set(on + off)) < len(on + off):
+            raise self.error("a flag is given twice")
+        self.at += len(text) + 1
+        return Mode(mode.outer, ("i" in on or mode.any_case) and "i" not in off,
+                     ("m" in on or mode.lines) and "m" not in off, ("s" in on or mode.dot_all) and "s" not in off)
+
+    # --- quantifiers
+
+    def quantified(self, atom: Regex, quantifiable: bool) -> Regex:
         count = self.quantifier()
         if count is None:
             return atom
-        if isinstance(atom, Begin | End):
+        if not quantifiable:
             raise self.error("an anchor cannot be repeated")
         least, most = count
         if most is not None and most < least:
@@ -181,6 +231,8 @@ class _Reader:
         self.skip("?")
         if self.quantifier() is not None:
             raise self.error("multiple repeat")
+        if most == 0 or takes_nothing(atom):
+            return atom if least else EMPTY_TEXT    # a condition holds again wherever it held once
         return Repeat(atom, least, most)
 
     def quantifier(self) -> tuple[int, int | None] | None:
@@ -205,94 +257,22 @@ class _Reader:
             return None
         return int(least), (int(most) if most else None) if comma else int(least), at + len(body) + 1
 
-    def char_class(self) -> CharSet:
-        negated = self.skip("^")
-        members: list[CharSet] = []
-        if self.peek("]"):
-            raise self.error("an empty class, or a bare ] in a class,")
-        while not self.skip("]"):
-            low = self.class_member(negated)
-            self.budget.spend("automaton_steps", len(low) if isinstance(low, tuple) else 2)
-            if self.peek("-") and not self.peek("-]"):
-                self.next()
-                members.append(self.class_range(low, self.class_member(negated)))
-            else:
-                members.append(low if isinstance(low, tuple) else _one(low))
-        chars = charset.join(*members)
-        return charset.complement(chars) if negated else chars
+    # --- escapes
 
-    def class_member(self, negated: bool) -> int | CharSet:
-        """One character (as a code point, surrogates too) or a class escape."""
-        c = self.next()
-        if c != "\\":
-            return ord(c)
-        return self.escaped_point() if (found := self.class_escape(negated)) is None else found
-
-    def class_range(self, low: int | CharSet, high: int | CharSet) -> CharSet:
-        if isinstance(low, tuple) or isinstance(high, tuple):
-            raise self.error("a range needs a character at both ends")
-        if low > high:
-            raise self.error("a range in the wrong order")
-        return charset.of((low, high))
-
-    def class_escape(self, negated: bool) -> CharSet | None:
-        r"""\d \w \s and their complements, else None. Inside a negated class the wide reading is what keeps a match safe."""
-        c = self.pattern[self.at:self.at + 1]
-        if not c or c.lower() not in _CLASSES:
-            return None
-        self.at += 1
-        if c.islower():
-            return charset.widest(c) if negated else _CLASSES[c]
-        return charset.complement(_CLASSES[c.lower()] if negated else charset.widest(c.lower()))
-
-    def escape(self) -> CharSet:
-        found = self.class_escape(negated=False)
+    def escape(self, mode: Mode) -> Regex:
+        """What an escape outside a class stands for."""
+        found = self.class_escape(mode)
         if found is not None:
-            return found
+            return self.folded(found, mode) if mode.any_case else Chars(found)
         c = self.pattern[self.at:self.at + 1]
-        if c in _REFUSED_ESCAPES and c:
+        if c and c in _REFUSED_ESCAPES:
             raise self.error(f"{_REFUSED_ESCAPES[c]} is not supported")
         if c.isdecimal() and c != "0":
             raise self.error("a backreference is not supported")
-        return _one(self.escaped_point())
-
-    def escaped_point(self) -> int:
-        """The code point of a character escape (the backslash is read)."""
-        c = self.next()
-        if c == "0" and self.pattern[self.at:self.at + 1].isdecimal():
-            raise self.error("an octal escape is not supported")
-        if c in _CONTROL:
-            return _CONTROL[c]
-        if c == "b":
-            return 8    # in a class; outside it the caller has refused it
-        if c == "x":
-            return self.hex_digits(2)
-        if c == "u":
-            if self.skip("{"):
-                digits, closed, _ = self.pattern[self.at:self.at + 8].partition("}")
-                if not closed or not digits or len(digits) > 6:
-                    raise self.error("a bad \\u{...} escape")
-                point = self.hex_digits(len(digits))
-                self.at += 1
-                if point > 0x10FFFF:
-                    raise self.error("a code point above 10FFFF")
-                return point
-            return self.hex_digits(4)
-        if c == "c" and (letter := self.pattern[self.at:self.at + 1]).isascii() and letter.isalpha():
+        if c and c in "bB":
             self.at += 1
-            return ord(letter) % 32
-        if c.isalnum() and c.isascii():
-            self.at -= 1
-            raise self.error(f"the escape \\{c} is not supported")
-        return ord(c)
-
-    def hex_digits(self, n: int) -> int:
-        digits = self.pattern[self.at:self.at + n]
-        if len(digits) < n or any(d not in "0123456789abcdefABCDEF" for d in digits):
-            raise self.error("a bad hexadecimal escape")
-        self.at += n
-        return int(digits, 16)
-
-
-def _one(point: int) -> CharSet:
-    return charset.of((point, point))
+            return self.word_boundary(mode, c == "B")
+        if c and c in "AZ":
+            self.at += 1
+            return Begin() if c == "A" else End()
+        return self.folded(one(self.escaped_point(mode)), mode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +21,7 @@ from kernels.masks import mask_logits_native_, mask_logits_reference_
 from kernels.norm import add_rms_norm_native, add_rms_norm_reference, rms_norm_native, rms_norm_reference
 from kernels.quant import QuantTensor
 from kernels.rotary import rotary_native_, rotary_reference_
+from kernels.sampling import Choice, choose_native_, choose_reference_
 from kernels.weights import PackedWeight, pack_native, pack_reference
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class Ops:
     write_kv_: Callable[[Tensor, Tensor, Tensor, Tensor], None]
     paged_attention: Callable[[Tensor, Tensor, RaggedBatch, float], Tensor]
     mask_logits_: Callable[[Tensor, Tensor], None]
+    choose_: Callable[[Tensor, Sequence[Choice]], list[int]]
     set_threads: Callable[[int], None]      # CPU threads of these operations; at least 1
 
 
@@ -86,6 +88,7 @@ def native_ops(native: ctypes.CDLL) -> Ops:
         write_kv_=write_kv_native_(native),
         paged_attention=paged_attention_native(native),
         mask_logits_=mask_logits_native_(native),
+        choose_=choose_native_(native),
         set_threads=library.bind(native, "turnstile_set_threads", [ctypes.c_int32]),
     )
 
@@ -109,5 +112,6 @@ def reference_ops(device: torch.device) -> Ops:
         write_kv_=write_kv_reference_,
         paged_attention=paged_attention_reference,
         mask_logits_=mask_logits_reference_,
+        choose_=choose_reference_,
         set_threads=torch.set_num_threads,
     )

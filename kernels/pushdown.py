@@ -1,17 +1,42 @@
 """A small pushdown machine over bytes: the form in which a grammar reaches the mask walk.
 
-A machine is a set of flat tables (`Tables`). Its position is a *configuration*: a set of frames, each a place in
-one rule together with two registers, a decoder state and a link to the frames it returns to. The link is itself such
-a set, shared by all frames that were called at the same moment for the same rule, so an ambiguous grammar costs as
-much as it has different rules alive, not as it has different histories (a graph-structured stack, after Tomita).
+A machine is a set of flat tables (`kernels.pushdown_tables`, where every column and operation is defined). Its position is a
+*configuration*: a set of frames, each a place in one rule together with three registers, a decoder state and a link to the
+frames it returns to. The link is itself such a set, shared by all frames that were called at the same moment for the same
+rule, so an ambiguous grammar costs as much as it has different rules alive, not as it has different histories (a
+graph-structured stack, after Tomita).
 
-Three things keep the tables small:
+Four things keep the tables small:
 
 - Text is read in characters. A state in `TEXT` or `JSON_STRING` mode has edges over code points; the decoder of UTF-8
-  and of JSON's escapes is part of the machine (`Frame.partial`), so no automaton spells out bytes or escapes.
+  and of JSON's escapes is part of the machine (`kernels.pushdown_text`), so no automaton spells out bytes or escapes.
 - Counts are registers. `TAKE` counts down a lower and an upper bound, so a string of at most 65,536 characters has as many
   states as a string of at most 3.
 - Object keys are ordered by registers: `KEY` moves a position forward, so n optional properties need no n * n edges.
+- Conditions over all members (how many, some that meet a schema) are registers too, and tables of what may still come
+  (`Tally`, run by `kernels.pushdown_tally`).
+
+**Distinctness.** Items of a distinct array must differ, and so must the undeclared names of some objects. A configuration
+keeps a *record*: the text (`kernels.pushdown_distinct`) read since the outermost distinct item or name began that is still open;
+empty where none is. A frame keeps a `Memory`. In detail, for one step by a byte:
+
+1. A frame that calls from a state with `marks[call_return] & DISTINCT` returns with memory.start = len(record), the record
+   being the one before the byte. A called frame is `INSIDE` if a frame that it returns to is recording (`Memory.recording`).
+2. The code point that a recording frame takes over an edge goes to the end of the record, unless its mode is RAW and it is
+   whitespace. (All recording frames read one JSON text, so they take the same one.) A returning edge returns after that.
+3. On return (over an edge to POP, or from a final state) to a state with a DISTINCT mark, the text is record[start:],
+   normalised. If it is in `used`, that return is not open. Else it is added, and start is UNBEGUN.
+4. `MORE` with x = 1 of an object that remembers sets start to AT_ONCE, which becomes the record's length when the
+   step is done. `NAME` sets it to UNBEGUN, `OTHER` checks and adds record[start:], which ends with CLOSE, and sets it to UNBEGUN.
+5. If no frame of the new configuration is recording, the record is emptied.
+6. No dead ends: the step is refused unless the new configuration is *viable*. It is where one of its frames, or of those
+   they may return to, is *at ease*: its state is not AWAITS, or `used` is empty; its state is not TIGHT, or `used` is empty and
+   start is UNBEGUN; no text of `used` extends record[start:], where start is set; and, if it is `inside`, some frame of its
+   `link` is at ease, taken as it is there. Where none is, a search goes on by single characters until one is: over each open
+   edge by each character of the texts in the way (all of `used` for AWAITS and TIGHT, else those that extend) and by the first
+   one that is in none of them (the first `FEW` if the machine has TIGHT marks), whitespace and indents left out; depth first,
+   closing quotes and brackets before others, new characters before used ones. After `SEARCH_STEPS` configurations it
+   counts as viable.
 
 This module is the specification: `ReferenceMachine` is plain Python and the native walk in `native/trie.cpp` does the
 same on the same tables.
@@ -19,90 +44,62 @@ same on the same tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-import numpy as np
+from kernels.pushdown_distinct import AT_ONCE, INSIDE, NOTHING, UNBEGUN, Memory, Text, extends, normalised
+from kernels.pushdown_tables import (
+    ALL_REQUIRED,
+    ALL_SEEN,
+    ALWAYS,
+    ANY_UNSEEN,
+    AWAITS,
+    CLOSE,
+    COUNT,
+    DEEPER,
+    DEPTH_SHIFT,
+    DISTINCT,
+    DONE,
+    FREE,
+    FREE_COUNTED,
+    INDENT_INNER,
+    JSON_PLAIN,
+    JSON_STRING,
+    KEY,
+    KEY_IN,
+    MORE,
+    NAME,
+    NO_CALLS,
+    OTHER,
+    POP,
+    RAW,
+    SERVE,
+    SPACES,
+    TAKE,
+    TEXT,
+    TIGHT,
+    UNBOUNDED,
+    UNSEEN,
+    WIDE_AT,
+    Tables,
+    Tally,
+)
+from kernels.pushdown_tally import Registers, Tallies
+from kernels.pushdown_text import decode, may_become, next_space
 
-# How a state reads its input.
-RAW = 0            # edges are over bytes
-TEXT = 1           # edges are over code points, UTF-8 encoded
-JSON_STRING = 2    # as TEXT inside a JSON string: escapes are decoded, a bare quote is CLOSE, bare control characters are refused
-JSON_PLAIN = 3     # as JSON_STRING, but a character has one spelling: itself, or json.dumps' escape where it can't stand bare
+__all__ = [
+    "ALL_REQUIRED", "ALL_SEEN", "ALWAYS", "ANY_UNSEEN", "CLOSE", "COUNT", "DONE", "FREE", "FREE_COUNTED", "JSON_PLAIN",
+    "JSON_STRING", "KEY", "KEY_IN", "NO_CALLS", "POP", "RAW", "SERVE", "TAKE", "TEXT", "UNBOUNDED", "UNSEEN", "Frame", "Frames",
+    "ReferenceMachine", "Tables", "Tally", "next_space"]
 
-# What an edge asks of the registers a and b, and what it does to them; x and y are its constants.
-ALWAYS = 0         # nothing
-TAKE = 1           # b > x; then a = max(a - 1, 0), b = b - 1 (one more of at least a and at most b)
-DONE = 2           # a == 0
-KEY_IN = 3         # some key j of keys[x:y] has a <= j <= b
-KEY = 4            # a <= x <= b; then a = x + 1, b = y (property x read; the next required one is y)
-ALL_REQUIRED = 5   # b == UNBOUNDED (no required property is left)
-UNSEEN = 6         # bit x of a is 0; then it is 1
-ANY_UNSEEN = 7     # some bit of x is 0 in a
-ALL_SEEN = 8       # every bit of x is 1 in a
+SEARCH_STEPS = 2000   # configurations looked at to see whether something new can still be written
+FEW = 32              # characters that are tried where it may matter which one is taken
 
-# Whether a text state takes whatever characters come, for as long as they come.
-FREE = 1           # it does
-FREE_COUNTED = 2   # it does while b > 0, and comes back to itself
-
-POP = -1           # edge target: the rule is finished
-NO_CALLS = -1
-CLOSE = 0x110000   # the "code point" of the quote that ends a JSON string
-UNBOUNDED = 1 << 62
-
-MAX_NEWLINES = 2   # of one run of whitespace
-MAX_INDENT = 64    # spaces or tabs after its newlines
-
-# Decoder states: kind << 28 | count << 24 | value.
-UTF8_2, UTF8_3, UTF8_4 = 1, 2, 3   # inside a character of that many bytes; count = bytes to come, value = bits so far
-ESCAPE = 4                         # after a backslash
-HEX = 5                            # after \u; count = digits so far, value = their number
-HIGH = 6                           # after a high surrogate; value = its low ten bits
-HIGH_ESCAPE = 7                    # ... and a backslash
-HIGH_HEX = 8                       # ... and \u; count = digits so far, value = ten bits << 12 | digits (without the leading D)
-
-_SHORT_ESCAPES = {0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, 0x62: 8, 0x66: 12, 0x6E: 10, 0x72: 13, 0x74: 9}
-_ONLY_HEX = ((0x00, 0x07), (0x0B, 0x0B), (0x0E, 0x1F))          # control characters without a short escape
-_NEVER_BARE = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C))
-_ANY = ((0x00, CLOSE - 1),)
-_FIRST_OF_LENGTH = {UTF8_2: 0x80, UTF8_3: 0x800, UTF8_4: 0x10000}
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """The machine. States are rows of the first group; edges of one state are sorted by `edge_low` and do not overlap.
-
-    A state may read (edges), call (one of the rules in its call list, then go on in `call_return`) and end its rule (`final`).
-    The start state of a called rule reads at once: it neither calls nor ends.
-    """
-
-    mode: np.ndarray          # [states] uint8: RAW, TEXT, JSON_STRING or JSON_PLAIN
-    space: np.ndarray         # [states] uint8: 1 where bounded whitespace may come (RAW only)
-    final: np.ndarray         # [states] uint8: 1 where the rule may end
-    counted: np.ndarray       # [states] uint8: 1 where a and b are counts (TAKE, DONE), so large ones are alike
-    free: np.ndarray          # [states] uint8: FREE or FREE_COUNTED where no character is refused, now and after any others
-    edge_begin: np.ndarray    # [states + 1] int32
-    call_list: np.ndarray     # [states] int32, NO_CALLS where nothing is called
-    call_return: np.ndarray   # [states] int32
-    edge_low: np.ndarray      # [edges] int32
-    edge_high: np.ndarray     # [edges] int32, inclusive
-    edge_target: np.ndarray   # [edges] int32, POP at the end of a rule
-    edge_op: np.ndarray       # [edges] uint8
-    edge_x: np.ndarray        # [edges] int64
-    edge_y: np.ndarray        # [edges] int64
-    list_begin: np.ndarray    # [lists + 1] int32
-    call_start: np.ndarray    # [calls] int32: start state of the rule
-    call_a: np.ndarray        # [calls] int64: its first registers
-    call_b: np.ndarray        # [calls] int64
-    keys: np.ndarray          # [...] int32: sorted key numbers, cut into ranges by KEY_IN
-    root: int                 # state of the first frame, which returns to nothing: where it is final, the answer may end
-    reach: int                # the largest x of a TAKE edge: how far ahead an upper bound is looked at
-
-    @property
-    def nbytes(self) -> int:
-        return sum(getattr(self, name).nbytes for name in self.__slots__ if name not in ("root", "reach"))
+_WHITESPACE = (0x20, 0x0A, 0x09)
+_CLOSING = (CLOSE, ord("]"), ord("}"))
+_Call = tuple[int, int, int, int, bool]   # start state, a, b, c, inside
 
 
 class Frame(NamedTuple):
@@ -112,26 +109,18 @@ class Frame(NamedTuple):
     partial: int
     a: int
     b: int
+    c: int
+    memory: Memory
     link: Frames | None
 
 
 class Frames:
-    """An interned, non-empty set of frames: equal sets are one object, so they compare and hash by identity."""
+    """An interned, non-empty set of frames, with the record where it is a whole configuration: equal ones are one object."""
 
-    __slots__ = ("frames", "__weakref__")
+    __slots__ = ("frames", "record", "__weakref__")
 
-    def __init__(self, frames: tuple[Frame, ...]) -> None:
-        self.frames = frames
-
-
-def next_space(partial: int, byte: int) -> int:
-    """The whitespace counter after one more whitespace byte, or -1: at most one space, or newlines and an indent."""
-    newlines, indent = partial >> 8, partial & 255
-    if byte == 0x0A:
-        return (newlines + 1) << 8 if indent == 0 and newlines < MAX_NEWLINES else -1
-    if byte == 0x20 or (byte == 0x09 and newlines):
-        return partial + 1 if indent < (MAX_INDENT if newlines else 1) else -1
-    return -1
+    def __init__(self, frames: tuple[Frame, ...], record: Text) -> None:
+        self.frames, self.record = frames, record
 
 
 class ReferenceMachine:
@@ -141,17 +130,23 @@ class ReferenceMachine:
         self.tables = tables
         self._mode, self._space = tables.mode.tolist(), tables.space.tolist()
         self._final, self._counted = tables.final.tolist(), tables.counted.tolist()
+        self._free, self._marks = tables.free.tolist(), tables.marks.tolist()
         self._begin = tables.edge_begin.tolist()
         columns = (tables.edge_low, tables.edge_high, tables.edge_target, tables.edge_op, tables.edge_x, tables.edge_y)
         self._edges = list(zip(*(column.tolist() for column in columns), strict=True))
         self._call_list, self._call_return = tables.call_list.tolist(), tables.call_return.tolist()
         self._list_begin = tables.list_begin.tolist()
-        self._calls = list(zip(tables.call_start.tolist(), tables.call_a.tolist(), tables.call_b.tolist(), strict=True))
+        columns = (tables.call_start, tables.call_a, tables.call_b, tables.call_op, tables.call_x, tables.call_y)
+        self._calls = list(zip(*(column.tolist() for column in columns), strict=True))
         self._keys = tables.keys.tolist()
-        self._interned: WeakValueDictionary[tuple[Frame, ...], Frames] = WeakValueDictionary()
+        self._tallies = Tallies(tables.tally, self._keys)
+        self._remembers = tables.tally.object_remembers.tolist()
+        self._distinct = bool((tables.marks & DISTINCT).any()) or any(self._remembers)
+        self._tight = bool((tables.marks & TIGHT).any())
+        self._interned: WeakValueDictionary[tuple[tuple[Frame, ...], Text], Frames] = WeakValueDictionary()
 
     def start(self) -> Frames:
-        return self._intern([Frame(self.tables.root, 0, 0, 0, None)])
+        return self._intern([Frame(self.tables.root, 0, 0, 0, 0, NOTHING, None)])
 
     def advance(self, position: Frames, data: bytes) -> Frames | None:
         """The configuration after `data`, or None where some byte of it is refused."""
@@ -168,50 +163,94 @@ class ReferenceMachine:
 
     def step(self, position: Frames, byte: int) -> Frames | None:
         """The configuration after one byte, or None."""
-        out: dict[Frame, None] = {}
-        callers: dict[tuple[int, int, int], dict[Frame, None]] = {}
-        for frame in self._with_returns(position):
-            out.update(dict.fromkeys(self._read(frame, byte)))
-            which = self._call_list[frame.state]
-            if which != NO_CALLS:
-                back = frame._replace(state=self._call_return[frame.state], partial=0)
-                for call in self._calls[self._list_begin[which]:self._list_begin[which + 1]]:
-                    callers.setdefault(call, {})[back] = None
-        for (state, a, b), back_frames in callers.items():
-            if any(True for _ in self._read(Frame(state, 0, a, b, None), byte, popping=False)):
-                out.update(dict.fromkeys(self._read(Frame(state, 0, a, b, self._intern(back_frames)), byte)))
-        return self._intern(out) if out else None
+        after = self._step(position, byte, by_byte=True)
+        return after if after is None or not self._distinct or self._viable(after) else None
 
-    def mask_key(self, position: Frames, longest: int, depth: int) -> tuple[tuple[int, ...], ...]:
+    def mask_key(self, position: Frames, longest: int, depth: int) -> tuple[tuple[Hashable, ...], ...]:
         """A key under which equal keys have equal masks.
 
-        Counts beyond what a token of `longest` bytes can use up are alike, and so are frames under `depth` links.
+        Counts beyond what a token of `longest` bytes can use up are alike, and so are frames under `depth` links, but for those
+        whose item is being read, however deep it is. What is being read as a distinct text is left out where it is too long to be
+        repeated within a token, no used one extends it, and it goes through a free state, so that it can't be the last value
+        there is.
         """
         most = longest + 1 + self.tables.reach
+        free = not self._tight and all(self._is_free(frame) for frame in position.frames)
         numbers: dict[Frames, int] = {position: 0}
         level: list[Frames] = [position]
-        rows: list[tuple[int, ...]] = []
-        for n in range(depth):
+        rows: list[tuple[Hashable, ...]] = []
+        while level:
+            depth -= 1
             below: list[Frames] = []
             for frames in level:
-                for state, partial, a, b, link in frames.frames:
-                    if link is not None and link not in numbers:
+                for state, partial, a, b, c, memory, link in frames.frames:
+                    follows = link is not None and (depth > 0 or memory.inside)
+                    if link is not None and follows and link not in numbers:
                         numbers[link] = len(numbers)
                         below.append(link)
                     if self._counted[state]:
                         a, b = min(a, most), min(b, most)
-                    rows.append((state, partial, a, b, -1 if link is None or n + 1 == depth else numbers[link]))
+                    text = self._text_of_key(memory, position.record, longest if free else None)
+                    rows.append((state, partial, a, b, c, memory.inside, memory.used, text,
+                                 numbers[link] if link is not None and follows else -1))
                 rows.append(())
             level = below
         return tuple(rows)
 
-    def _intern(self, frames: Iterable[Frame]) -> Frames:
-        key = tuple(sorted(frames, key=lambda f: (f.state, f.partial, f.a, f.b, id(f.link))))
+    def _is_free(self, frame: Frame) -> bool:
+        free = self._free[frame.state]
+        return bool(free == FREE or (free == FREE_COUNTED and frame.b > 0))
+
+    def _text_of_key(self, memory: Memory, record: Text, longest: int | None) -> Text | None:
+        """What a frame is reading as a distinct text; () where that does not matter, None where there is none."""
+        if memory.start == UNBEGUN:
+            return None
+        text = record[memory.start:]
+        if longest is not None and len(text) > longest and not any(extends(used, text) for used in memory.used):
+            return ()
+        return text
+
+    def _intern(self, frames: Iterable[Frame], record: Text = ()) -> Frames:
+        ordered = sorted(frames, key=lambda f: (*f[:5], f.memory[:2], hash(f.memory.used), id(f.link)))
+        key = tuple(ordered), record
         found = self._interned.get(key)
         if found is None:
-            found = Frames(key)
+            found = Frames(*key)
             self._interned[key] = found
         return found
+
+    # --- one step
+
+    def _step(self, position: Frames, symbol: int, by_byte: bool) -> Frames | None:
+        """After a byte, or after a character however it is spelled and laid out. Does not look ahead for dead ends."""
+        record = position.record
+        out: dict[Frame, None] = {}
+        recorded: Text = record
+        callers: dict[_Call, dict[Frame, None]] = {}
+        for frame in self._with_returns(position):
+            read = self._read(frame, symbol, by_byte)
+            if read is not None:
+                recorded = max(recorded, self._go(frame, read, record, out), key=len)
+            self._call(frame, record, by_byte, callers)
+        while callers:
+            deeper: dict[_Call, dict[Frame, None]] = {}
+            for (state, a, b, c, inside), back in callers.items():
+                frame = Frame(state, 0, a, b, c, INSIDE if inside else NOTHING, None)
+                read = self._read(frame, symbol, by_byte)
+                if read is None and self._call_list[state] == NO_CALLS:
+                    continue
+                frame = frame._replace(link=self._intern(back))
+                if read is not None:
+                    recorded = max(recorded, self._go(frame, read, record, out), key=len)
+                self._call(frame, record, by_byte, deeper)
+            callers = deeper
+        return self._configuration(out, recorded) if out else None
+
+    def _configuration(self, frames: Iterable[Frame], record: Text) -> Frames:
+        if not self._distinct:
+            return self._intern(frames)
+        begun = [f._replace(memory=f.memory._replace(start=len(record))) if f.memory.start == AT_ONCE else f for f in frames]
+        return self._intern(begun, record if any(f.memory.recording for f in begun) else ())
 
     def _with_returns(self, position: Frames) -> Iterator[Frame]:
         """The frames of a configuration and those that they may return to without reading."""
@@ -220,57 +259,125 @@ class ReferenceMachine:
         for frame in queue:
             yield frame
             if self._final[frame.state] and not frame.partial and frame.link is not None:
-                fresh = [f for f in frame.link.frames if f not in seen]
+                fresh = [f for f in self._returned(frame.link, position.record) if f not in seen]
                 seen.update(dict.fromkeys(fresh))
                 queue.extend(fresh)
 
-    def _read(self, frame: Frame, byte: int, popping: bool = True) -> Iterator[Frame]:
-        """The frames after `frame` itself reads a byte (without its calls and returns)."""
-        mode = self._mode[frame.state]
-        if mode == RAW:
-            if self._space[frame.state] and byte in (0x20, 0x0A, 0x09):
-                partial = next_space(frame.partial, byte)
-                if partial >= 0:
-                    yield frame._replace(partial=partial)
-                return
-            yield from self._take(frame, byte, popping)
+    def _returned(self, link: Frames, record: Text) -> Iterator[Frame]:
+        """The frames of a link once what they called has ended; those are left out whose item is not new."""
+        for frame in link.frames:
+            if not self._marks[frame.state] & DISTINCT:
+                yield frame
+                continue
+            inside, start, used = frame.memory
+            text = normalised(record[start:])
+            if text not in used:
+                yield frame._replace(memory=Memory(inside, UNBEGUN, used | {text}))
+
+    def _call(self, frame: Frame, record: Text, by_byte: bool, callers: dict[_Call, dict[Frame, None]]) -> None:
+        """Add the rules that a frame calls, each with the frame it then returns to. One rule has one link for all its callers."""
+        which, state = self._call_list[frame.state], frame.state
+        if which == NO_CALLS or (by_byte and not self._may_call(frame)):
             return
-        done, value = self._decode(frame, mode, byte)
-        if done:
-            yield from self._take(frame, value, popping)
-        elif value:
-            yield frame._replace(partial=value)
+        back, memory = self._call_return[state], frame.memory
+        if self._marks[back] & DISTINCT:
+            memory = memory._replace(start=len(record))
+        c = (frame.c >> DEPTH_SHIFT) + 1 << DEPTH_SHIFT if self._marks[state] & DEEPER else 0
+        for start, a, b, op, x, y in self._calls[self._list_begin[which]:self._list_begin[which + 1]]:
+            registers = self._after(frame, op, x, y)
+            if registers is not None:
+                rule = start, a, b, c, memory.recording
+                callers.setdefault(rule, {})[Frame(back, 0, *registers, memory, frame.link)] = None
 
-    def _take(self, frame: Frame, point: int, popping: bool) -> Iterator[Frame]:
-        for low, high, target, op, x, y in self._edges_within(frame.state, point, point):
-            if low <= point <= high and self._allows(frame, op, x, y):
-                if target != POP:
-                    a, b = _registers_after(frame.a, frame.b, op, x, y)
-                    yield Frame(target, 0, a, b, frame.link)
-                elif popping and frame.link is not None:
-                    yield from frame.link.frames
-                elif not popping:
-                    yield frame
+    def _may_call(self, frame: Frame) -> bool:
+        """Whether a frame is at the beginning of a character, and behind its indent."""
+        if self._mode[frame.state] != RAW:
+            return not frame.partial
+        return self._space[frame.state] <= SPACES or frame.partial == self._indent(frame)
 
-    def _allows(self, frame: Frame, op: int, x: int, y: int) -> bool:
-        a, b = frame.a, frame.b
-        if op == ALWAYS:
-            return True
+    def _read(self, frame: Frame, symbol: int, by_byte: bool) -> _Read | None:
+        """What a frame itself makes of a byte or character: another decoder state, or an edge. None where it is refused."""
+        mode = self._mode[frame.state]
+        point = symbol
+        if mode == RAW:
+            partial = self._spaced(frame, symbol) if by_byte else None
+            if partial is not None:
+                return _Read(frame._replace(partial=partial)) if partial >= 0 else None
+        elif by_byte:
+            done, point = decode(mode, frame.partial, symbol, lambda low, high: self._open(frame, low, high))
+            if not done:
+                return _Read(frame._replace(partial=point)) if point else None
+        elif frame.partial and not any(low <= point <= high for low, high in may_become(mode, frame.partial)):
+            return None
+        for _, _, target, op, x, y in self._edges_within(frame.state, point, point):
+            registers = self._after(frame, op, x, y)
+            if registers is not None:
+                return _Read(None, point, target, registers, op, x, y)
+        return None
+
+    def _spaced(self, frame: Frame, byte: int) -> int | None:
+        """The whitespace counter after a byte, -1 where it is refused; None where the edges are to read it."""
+        space = self._space[frame.state]
+        if space == SPACES and byte in _WHITESPACE:
+            return next_space(frame.partial, byte)
+        if space > SPACES and frame.partial < self._indent(frame):
+            return frame.partial + 1 if byte == 0x20 else -1
+        return None
+
+    def _indent(self, frame: Frame) -> int:
+        """Spaces due at a frame whose state reads an indent."""
+        depth = frame.c >> DEPTH_SHIFT
+        return 2 * (depth + 1) if self._space[frame.state] == INDENT_INNER else 2 * depth
+
+    def _go(self, frame: Frame, read: _Read, record: Text, out: dict[Frame, None]) -> Text:
+        """Add the frames after what was read; returns the record as this frame sees it."""
+        if read.within is not None:
+            out[read.within] = None
+            return record
+        if frame.memory.recording and (self._mode[frame.state] != RAW or read.point not in _WHITESPACE):
+            record = (*record, read.point)
+        memory = self._remembered(frame, read, record)
+        if read.target != POP:
+            if memory is not None:
+                out[Frame(read.target, 0, *read.registers, memory, frame.link)] = None
+        elif frame.link is not None:
+            out.update(dict.fromkeys(self._returned(frame.link, record)))
+        return record
+
+    def _remembered(self, frame: Frame, read: _Read, record: Text) -> Memory | None:
+        """The memory after an edge; None where it would read an undeclared name again."""
+        memory, op = frame.memory, read.op
+        if op not in (MORE, NAME, OTHER) or not self._remembers[read.y]:
+            return memory
+        if op != OTHER:
+            return memory._replace(start=UNBEGUN if op == NAME else AT_ONCE) if op == NAME or read.x else memory
+        name = record[memory.start:]
+        return None if name in memory.used else Memory(memory.inside, UNBEGUN, memory.used | {name})
+
+    def _after(self, frame: Frame, op: int, x: int, y: int) -> tuple[int, int, int] | None:
+        """The registers after an operation, or None where it is not allowed."""
+        a, b, c = frame.a, frame.b, frame.c
+        if op >= MORE:
+            return self._tallies.after(Registers(a, b, c), op, x, y)
         if op == TAKE:
-            return b > x
+            return (max(a - 1, 0), b if b == UNBOUNDED else b - 1, c) if b > x else None
+        if op == KEY:
+            return (x + 1, y, c) if a <= x <= b else None
+        if op == UNSEEN:
+            return _seen(a, b, c, x)
+        return (a, b, c) if op == ALWAYS or self._holds(a, b, op, x, y) else None
+
+    def _holds(self, a: int, b: int, op: int, x: int, y: int) -> bool:
+        """Whether an operation that changes nothing is allowed."""
         if op == DONE:
             return a == 0
         if op == KEY_IN:
             return any(a <= j <= b for j in self._keys[x:y])
-        if op == KEY:
-            return a <= x <= b
         if op == ALL_REQUIRED:
             return b == UNBOUNDED
-        if op == UNSEEN:
-            return not a >> x & 1
         if op == ANY_UNSEEN:
-            return bool(~a & x)
-        return a & x == x   # ALL_SEEN
+            return bool(~a & x or ~b & y)
+        return a & x == x and b & y == y   # ALL_SEEN
 
     def _edges_within(self, state: int, low: int, high: int) -> Iterator[tuple[int, int, int, int, int, int]]:
         for n in range(self._begin[state], self._begin[state + 1]):
@@ -282,107 +389,84 @@ class ReferenceMachine:
 
     def _open(self, frame: Frame, low: int, high: int) -> bool:
         """Whether some character of a range can be read here."""
-        return low <= high and any(self._allows(frame, e[3], e[4], e[5]) for e in self._edges_within(frame.state, low, high))
+        return any(self._after(frame, e[3], e[4], e[5]) is not None for e in self._edges_within(frame.state, low, high))
 
-    def _any_open(self, frame: Frame, ranges: Iterable[tuple[int, int]]) -> bool:
-        return any(self._open(frame, low, high) for low, high in ranges)
+    # --- looking ahead for something new
 
-    def _decode(self, frame: Frame, mode: int, byte: int) -> tuple[bool, int]:
-        """(True, code point) when the byte ends a character, else (False, next decoder state); 0 when refused."""
-        kind, count, value = frame.partial >> 28, frame.partial >> 24 & 15, frame.partial & 0xFFFFFF
-        if kind == 0:
-            return self._first_byte(frame, mode, byte)
-        if kind <= UTF8_4:
-            if not 0x80 <= byte <= 0xBF:
-                return False, 0
-            value, count = value << 6 | byte & 0x3F, count - 1
-            if count == 0:
-                return True, value   # overlong forms were refused with the byte before
-            return False, self._partial_utf8(frame, kind, count, value)
-        if kind == ESCAPE:
-            return self._escaped(frame, mode, byte)
-        if kind == HIGH:
-            return False, HIGH_ESCAPE << 28 | value if byte == 0x5C else 0
-        if kind == HIGH_ESCAPE:
-            return False, HIGH_HEX << 28 | value << 12 if byte == 0x75 else 0
-        digit = int(chr(byte), 16) if chr(byte) in "0123456789abcdefABCDEF" else -1
-        if digit < 0:
-            return False, 0
-        if mode == JSON_PLAIN:
-            return self._plain_hex_digit(frame, count + 1, value << 4 | digit) if not chr(byte).isupper() else (False, 0)
-        return self._hex_digit(frame, count, value, digit) if kind == HEX else self._low_digit(frame, count, value, digit)
+    def _viable(self, position: Frames) -> bool:
+        """Whether something new can still be written at every place where it must be."""
+        stack, seen = [position], {position}
+        while stack:
+            here = stack.pop()
+            alphabet: set[int] = set()
+            if len(seen) > SEARCH_STEPS or self._at_ease(here, alphabet):
+                return True
+            for point in self._characters(here, alphabet):
+                after = self._step(here, point, by_byte=False)
+                if after is not None and after not in seen:
+                    seen.add(after)
+                    stack.append(after)
+        return False
 
-    def _first_byte(self, frame: Frame, mode: int, byte: int) -> tuple[bool, int]:
-        if mode != TEXT:
-            if byte == 0x22:
-                return True, CLOSE
-            if byte == 0x5C:
-                return False, ESCAPE << 28 if self._any_open(frame, _ANY if mode == JSON_STRING else _NEVER_BARE) else 0
-            if byte < 0x20:
-                return False, 0
-        if byte < 0x80:
-            return True, byte
-        if 0xC2 <= byte <= 0xDF:
-            return False, self._partial_utf8(frame, UTF8_2, 1, byte & 0x1F)
-        if 0xE0 <= byte <= 0xEF:
-            return False, self._partial_utf8(frame, UTF8_3, 2, byte & 0x0F)
-        if 0xF0 <= byte <= 0xF4:
-            return False, self._partial_utf8(frame, UTF8_4, 3, byte & 0x07)
-        return False, 0
+    def _at_ease(self, position: Frames, alphabet: set[int]) -> bool:
+        """Whether some frame is, so that what is left can be written; else `alphabet` gets the characters of what stands in the
+        way."""
+        seen: set[Frames] = set()
+        stack = list(self._with_returns(position))
+        for frame in stack:     # grows meanwhile
+            inside, start, used = frame.memory
+            marks, begun = self._marks[frame.state], start != UNBEGUN
+            if marks & TIGHT and (used or begun) or marks & AWAITS and used:
+                alphabet.update(*used)
+            elif in_the_way := [other for other in used if begun and extends(other, position.record[start:])]:
+                alphabet.update(*in_the_way)
+            elif not inside:
+                return True
+            elif frame.link is not None and frame.link not in seen:
+                seen.add(frame.link)
+                stack.extend(frame.link.frames)
+        return False
 
-    def _escaped(self, frame: Frame, mode: int, byte: int) -> tuple[bool, int]:
-        """After a backslash."""
-        if byte in _SHORT_ESCAPES:
-            return (False, 0) if mode == JSON_PLAIN and byte == 0x2F else (True, _SHORT_ESCAPES[byte])
-        return False, HEX << 28 if byte == 0x75 and (mode == JSON_STRING or self._any_open(frame, _ONLY_HEX)) else 0
-
-    def _plain_hex_digit(self, frame: Frame, count: int, value: int) -> tuple[bool, int]:
-        """After `count` digits of an escape that only a control character without a short one may have."""
-        shift = 4 * (4 - count)
-        low, high = value << shift, ((value + 1) << shift) - 1
-        if not self._any_open(frame, [(max(low, first), min(high, last)) for first, last in _ONLY_HEX]):
-            return False, 0
-        return (True, value) if count == 4 else (False, HEX << 28 | count << 24 | value)
-
-    def _partial_utf8(self, frame: Frame, kind: int, count: int, value: int) -> int:
-        low, high = value << 6 * count, ((value + 1) << 6 * count) - 1
-        if not self._open(frame, max(low, _FIRST_OF_LENGTH[kind]), min(high, CLOSE - 1)):
-            return 0
-        return kind << 28 | count << 24 | value
-
-    def _hex_digit(self, frame: Frame, count: int, value: int, digit: int) -> tuple[bool, int]:
-        value, count = value << 4 | digit, count + 1
-        if count == 4 and not 0xD800 <= value <= 0xDFFF:
-            return True, value
-        shift = 4 * (4 - count)
-        low, high = value << shift, ((value + 1) << shift) - 1
-        first, last = max(low, 0xD800) - 0xD800, min(high, 0xDBFF) - 0xD800
-        pair = first <= last and self._open(frame, 0x10000 + (first << 10), 0x10000 + (last << 10) + 0x3FF)
-        if count == 4:
-            return False, HIGH << 28 | first if pair else 0
-        return False, HEX << 28 | count << 24 | value if pair or self._open(frame, low, high) else 0
-
-    def _low_digit(self, frame: Frame, count: int, value: int, digit: int) -> tuple[bool, int]:
-        if count == 0:
-            return False, HIGH_HEX << 28 | 1 << 24 | value if digit == 0xD else 0
-        if count == 1 and digit < 0xC:
-            return False, 0
-        high, low = value >> 12, value & 0xFFF
-        low, count = low << 4 | (digit & 3 if count == 1 else digit), count + 1
-        point = 0x10000 + (high << 10)
-        if count == 4:
-            return True, point | low
-        shift = 4 * (4 - count)
-        if not self._open(frame, point | low << shift, point | ((low + 1) << shift) - 1):
-            return False, 0
-        return False, HIGH_HEX << 28 | count << 24 | high << 12 | low
+    def _characters(self, position: Frames, alphabet: set[int]) -> list[int]:
+        """The characters to try, the best ones last."""
+        states = dict.fromkeys((frame.state, frame.partial if self._mode[frame.state] != RAW else 0)
+                               for frame in self._with_returns(position))
+        familiar: list[int] = []
+        strange: list[int] = []
+        queue = list(states)
+        for state, partial in queue:    # grows meanwhile
+            which = self._call_list[state]
+            if which != NO_CALLS and not partial:
+                starts = dict.fromkeys((call[0], 0) for call in self._calls[self._list_begin[which]:self._list_begin[which + 1]])
+                queue.extend(start for start in starts if start not in states)
+                states.update(starts)
+            for first, last in may_become(self._mode[state], partial):
+                for edge in self._edges_within(state, first, last):
+                    low, high = max(edge[0], first), min(edge[1], last)
+                    familiar.extend(point for point in alphabet if low <= point <= high)
+                    strange.extend(islice(_outside(alphabet, low, high), FEW if self._tight else 1))
+        found = [*sorted(set(familiar), reverse=True), *sorted(set(strange), reverse=True)]
+        return sorted(dict.fromkeys(found), key=_CLOSING.__contains__)
 
 
-def _registers_after(a: int, b: int, op: int, x: int, y: int) -> tuple[int, int]:
-    if op == TAKE:
-        return max(a - 1, 0), b if b == UNBOUNDED else b - 1
-    if op == KEY:
-        return x + 1, y
-    if op == UNSEEN:
-        return a | 1 << x, b
-    return a, b
+class _Read(NamedTuple):
+    """What a frame does with a byte: be `within` a character or whitespace still, or take the edge over `point`."""
+
+    within: Frame | None
+    point: int = 0
+    target: int = 0
+    registers: tuple[int, int, int] = (0, 0, 0)
+    op: int = ALWAYS
+    x: int = 0
+    y: int = 0
+
+
+def _seen(a: int, b: int, c: int, x: int) -> tuple[int, int, int] | None:
+    if x < WIDE_AT:
+        return None if a >> x & 1 else (a | 1 << x, b, c)
+    return None if b >> x - WIDE_AT & 1 else (a, b | 1 << x - WIDE_AT, c)
+
+
+def _outside(alphabet: set[int], low: int, high: int) -> Iterator[int]:
+    """The points of a range that are not in the alphabet."""
+    return (point for point in range(low, high + 1) if point not in alphabet)

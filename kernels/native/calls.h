@@ -71,6 +71,7 @@ struct KernelTable {
     void (*swiglu)(const float* gate, const float* up, int64_t ff, float* out);
     void (*rotate)(float* head, const float* cos_sin, int64_t d);
     void (*mask)(float* logits, const uint32_t* bits, int64_t vocabulary);
+    void (*weights)(const float* logits, float peak, float factor, int64_t n, float* out);
 };
 
 const KernelTable& kernels();

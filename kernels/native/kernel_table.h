@@ -12,4 +12,5 @@ const KernelTable TABLE = {NAME,
                            rms_norm,
                            swiglu,
                            rotate,
-                           mask};
+                           mask,
+                           weights};

@@ -82,3 +82,9 @@ void mask(float* logits, const uint32_t* bits, int64_t vocabulary) {
             logits[first + t] = (word >> t) & 1 ? logits[first + t] : -INFINITY;
     }
 }
+
+// out = e to the (logits - peak) * factor, and exactly 0 where that is less than a float can tell from 0, as for -inf.
+void weights(const float* logits, float peak, float factor, int64_t n, float* out) {
+    const Lanes least = exponential(all(-INFINITY));
+    each_run(n, [&](auto get, auto put) INLINE_LAMBDA { put(out, sub(exponential(mul(sub(get(logits), all(peak)), all(factor))), least)); });
+}

@@ -7,6 +7,8 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
+from grammar import SchemaError, check_json_schema
+
 CASES = [
     # schema, texts that satisfy it, texts that do not
     ({}, ["null", "true", "-1.5e3", '"x"', "[1, {}]", '{"a": [null]}'], []),
@@ -127,3 +129,20 @@ def test_a_host_name_has_at_most_253_characters(admits):
     label = "a" * 62 + "."
     assert admits({"type": "string", "format": "hostname"}, json.dumps(label * 4 + "b"))
     assert not admits({"type": "string", "format": "hostname"}, json.dumps(label * 4 + "bb"))
+
+
+@pytest.mark.parametrize("schema", [
+    {"if": {"format": "hostname"}, "then": {}}, {"if": {"pattern": "\\w"}, "else": True},
+    {"if": {"format": "email"}, "then": {"type": "string"}, "else": {"type": "string"}}], ids=str)
+def test_a_condition_on_which_nothing_depends_asks_for_nothing(admits, schema):
+    assert admits(schema, '"été"')
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "number", "not": {"type": "integer"}, "minimum": 1e17},
+    {"type": "number", "minimum": 1e300, "not": {"multipleOf": 2}},
+    {"not": {"pattern": ""}}, {"not": {"multipleOf": 1e-300}, "type": "number"}], ids=str)
+def test_a_negation_that_leaves_nothing_to_write_leaves_no_value(schema):
+    with pytest.raises(SchemaError, match="no value satisfies"):
+        check_json_schema(schema)
+    check_json_schema({"anyOf": [schema, {"type": "null"}]})

@@ -105,14 +105,15 @@ def test_the_error_names_the_limit_and_what_was_needed():
 @pytest.mark.parametrize(("limits", "schema"), [
     (Limits(schema_values=3), {"enum": [1, 2, 3]}),
     (Limits(schema_depth=4), nested({}, 5, in_array)),
-    (Limits(pairs_of_one_of=2), {"oneOf": [{"type": "null"}, {"type": "string"}, {"type": "array"}]}),
+    (Limits(pairs_of_one_of=2), {"oneOf": [{"minLength": n} for n in range(3)]}),
+    (Limits(members_met=8), {"allOf": [{"properties": {f"{m}{n}": {} for n in range(4)}} for m in "ab"]}),
+    (Limits(obligation_steps=9), {"type": "array", "contains": {"const": 1}, "minContains": 9}),
     (Limits(nodes=3), nested({}, 9, in_array)),
     (Limits(shapes=3), {"anyOf": [{"const": n} for n in range(9)]}),
     (Limits(nesting_of_combinators=3), nested({}, 9, lambda s, _: {"anyOf": [s, {"type": "null"}]})),
     (Limits(automaton_states=5), {"pattern": "^a{9}$"}),
     (Limits(automaton_steps=20), {"pattern": "^[ab]{9}$"}),
     (Limits(table_states=20), {"enum": ["x" * 30]}),
-    (Limits(multiple_of=5), {"type": "integer", "multipleOf": 7}),
 ], ids=lambda x: str(x)[:40])
 def test_each_limit_can_be_set(limits, schema):
     check_json_schema(schema)
@@ -175,8 +176,11 @@ def test_five_hundred_optional_properties_keep_their_order(vocabulary, admits):
 
 
 def test_any_order_has_a_limit_of_properties():
-    with pytest.raises(GrammarTooLarge, match="62"):
-        check_json_schema({"type": "object", "properties": {f"p{n}": {} for n in range(63)}}, property_order="any")
+    def properties(n: int) -> dict:
+        return {"type": "object", "properties": {f"p{i}": {} for i in range(n)}}
+    check_json_schema(properties(124), property_order="any")
+    with pytest.raises(GrammarTooLarge, match="124"):
+        check_json_schema(properties(125), property_order="any")
 
 
 def test_an_enum_of_five_thousand_texts_compiles_and_is_exact(vocabulary, admits):
@@ -202,3 +206,16 @@ def test_compiling_in_one_thread_while_masks_are_filled_in_another(vocabulary, a
         assert admits(grammar, '{"a": [1, 2.5, "x", {"b": null}]}')
     thread.join()
     assert failures == []
+
+
+@pytest.mark.parametrize(("schema", "keyword", "pointer"), [
+    ({"properties": {"a": {"items": {"pattern": "(a{1000}){1000}"}}}}, "pattern", "/properties/a/items"),
+    ({"items": {"type": "object", "patternProperties": {"(a{1000}){1000}": {}}}}, "patternProperties", "/items"),
+    ({"items": {"type": "array", "contains": {"const": 1}, "minContains": 100_000}}, None, "/items"),
+    ({"items": {"dependentRequired": {f"a{n}": [f"b{n}"] for n in range(20)}}}, None, "/items"),
+], ids=lambda x: str(x)[:60])
+def test_the_error_says_where_the_schema_is_too_large(schema, keyword, pointer):
+    with pytest.raises(GrammarTooLarge) as caught:
+        check_json_schema(schema)
+    assert caught.value.pointer.startswith(pointer)
+    assert caught.value.keyword == keyword

@@ -47,6 +47,25 @@ def test_compact_means_no_whitespace_outside_strings(admits):
     assert not admits(PAIR, '{"b":[1]\n}', style="compact")
 
 
+@pytest.mark.parametrize("value", [VALUE, {"b": []}, {"b": [1], "a": "é\n\"", "c": {"d": {}, "e": [[], [1.5, None]]}}], ids=str)
+def test_pretty_is_what_json_dumps_writes_with_an_indent_of_two(admits, value):
+    pretty = json.dumps(value, indent=2, ensure_ascii=False)
+    assert admits(PAIR, pretty, style="pretty")
+    others = [json.dumps(value), json.dumps(value, indent=4), json.dumps(value, indent=2, separators=(",", ":"))]
+    for text in (*others, pretty + "\n", pretty.replace("\n}", "}"), pretty.replace("\n  ", "\n   "),
+                 pretty.replace("\n  ", "\n\n  ")):
+        assert not admits(PAIR, text, style="pretty")
+
+
+def test_pretty_leaves_no_choice_between_tokens_of_json(feed, allowed, vocabulary):
+    grammar = compile_json_schema({**PAIR, "additionalProperties": False}, vocabulary, style="pretty")
+    for text, following in (("{", "\n"), ("{\n", " "), ("{\n ", " "), ("{\n  ", '"'), ('{\n  "b":', " "),
+                            ('{\n  "b": [\n  ', " ")):
+        matcher = feed(grammar, text)
+        assert matcher is not None
+        assert {vocabulary.token_bytes[token][:1] for token in allowed(matcher)} == {following.encode()}
+
+
 def test_properties_come_in_the_order_of_the_schema(admits):
     assert admits(PAIR, '{"b": [], "a": ""}')
     assert not admits(PAIR, '{"a": "", "b": []}')
@@ -145,7 +164,7 @@ def test_an_escape_cannot_begin_where_no_character_fits(feed, vocabulary):
         assert feed(astral, text) is None
 
 
-@pytest.mark.parametrize("text", ["01", "+1", ".5", "1.", "-", "1e", "1e+", "--1", "0x1", "1e100", "NaN", "Infinity", "-0"])
+@pytest.mark.parametrize("text", ["01", "+1", ".5", "1.", "-", "1e", "1e+", "--1", "0x1", "1e400", "NaN", "Infinity", "-0"])
 def test_what_is_no_json_number_of_bounded_length_is_refused(admits, text):
     assert not admits({"type": "number"}, text)
 
@@ -171,7 +190,19 @@ def test_a_double_as_json_dumps_writes_it_is_admitted_within_bounds(admits, valu
 
 def test_a_listed_number_is_written_as_listed_or_without_exponent(admits):
     schema = {"enum": [1.0, 1e-7, 5]}
-    for text in ("1", "1.0", "1e-07", "0.0000001", "5"):
+    for text in ("1", "1.0", "1e-07", "0.0000001", "5", "5.0"):
         assert admits(schema, text)
-    for text in ("10", "1.00", "5.0", "0.000001"):
+    for text in ("10", "1.00", "5.00", "0.000001"):
         assert not admits(schema, text)
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "object", "propertyNames": {"enum": ["amber", "birch", "cedar"]}},
+    {"type": "object", "propertyNames": {"enum": ["amber", "birch", "cedar"]}, "minProperties": 2},
+    {"type": "object", "patternProperties": {"^(amber|birch|cedar)$": {"type": "integer"}}, "additionalProperties": False},
+    {"type": "object", "propertyNames": {"enum": ["amber", "birch", "cedar"]}, "required": ["amber"]},
+], ids=str)
+def test_names_that_are_listed_and_not_declared_come_in_any_order_and_once(admits, schema):
+    assert admits(schema, '{"cedar": 1, "amber": 2}')
+    assert admits(schema, '{"amber": 1, "cedar": 2}')
+    assert not admits(schema, '{"amber": 1, "amber": 2}')

@@ -21,6 +21,8 @@ class CountingModel:
     vocabulary_size: int = 300
     context_tokens: int = 512
     poison: int | None = None          # a token id that makes the forward pass raise
+    sees: int | None = None            # how many of the last tokens decide; None: all. A few make answers run in circles
+    doubt: int = 0                     # other tokens that are nearly as likely as the first
 
     def __post_init__(self) -> None:
         self.device = torch.device("cpu")
@@ -42,11 +44,14 @@ class CountingModel:
         logits = torch.zeros(len(batch.logit_rows), self.vocabulary_size)
         rows = torch.searchsorted(batch.query_starts[1:].long(), batch.logit_rows, right=True)
         for i, row in enumerate(rows.tolist()):
-            length = int(batch.context_lens[row])
+            length = int(batch.positions[batch.logit_rows[i]]) + 1
             table = batch.block_tables[row, : -(-length // block_tokens)].long()
             context = slots[table].reshape(-1)[:length]
             assert not context.isnan().any(), "a slot was read that nothing had written"
-            logits[i, next_token([int(t) for t in context], self.vocabulary_size)] = 10.0
+            seen = [int(t) for t in context][-self.sees if self.sees else 0:]
+            first = next_token(seen, self.vocabulary_size)
+            for n in range(self.doubt + 1):
+                logits[i, (first + n) % (self.vocabulary_size - 50)] = 10.0 - n
         return logits
 
 

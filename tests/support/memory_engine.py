@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runtime.errors import EngineUnavailable, RequestFaulted, RuntimeFault
+from runtime.errors import EngineAsleep, EngineBusy, EngineUnavailable, RequestFaulted, RuntimeFault
 from runtime.protocol import (
+    Beams,
     Delta,
     EngineStats,
     Finished,
+    Found,
     GenerationRequest,
     GrammarSpec,
     ModelInfo,
@@ -107,7 +109,7 @@ class MemoryGeneration:
             self.engine.active.remove(self)
             self._wake.set()
 
-    async def __aiter__(self) -> AsyncIterator[Delta | Finished]:
+    async def __aiter__(self) -> AsyncIterator[Delta | Beams | Finished]:
         try:
             async for event in self._events():
                 yield event
@@ -115,7 +117,7 @@ class MemoryGeneration:
             if self in self.engine.active:
                 self.engine.active.remove(self)
 
-    async def _events(self) -> AsyncIterator[Delta | Finished]:
+    async def _events(self) -> AsyncIterator[Delta | Beams | Finished]:
         request, engine = self.request, self.engine
         if engine.first_delay_s:
             await asyncio.sleep(engine.first_delay_s)
@@ -124,6 +126,10 @@ class MemoryGeneration:
         stops = [at for stop in request.sampling.stop if (at := said.find(stop.encode())) >= 0]
         said = said[: min(stops)] if stops else said
         whole = said * engine.repeat
+        if request.beams is not None:
+            for event in self._searched(whole, cached):
+                yield event
+            return
         shown = whole[: request.sampling.max_tokens]
         pending = b""
         for n, byte in enumerate(shown, 1):
@@ -138,7 +144,18 @@ class MemoryGeneration:
         usage = Usage(n_prompt, cached, n_prompt - cached, len(shown))
         reason = "length" if len(whole) > request.sampling.max_tokens else "stop"
         engine.active.remove(self)
-        yield Finished(request.request_id, reason, usage, 0.0)
+        logprob = None if request.sampling.logprobs is None else -engine.surprise(request) * len(shown)
+        yield Finished(request.request_id, reason, usage, 0.0, logprob)
+
+    def _searched(self, said: bytes, cached: int) -> tuple[Beams, Finished]:
+        """What a beam search tells: the answer, numbered."""
+        request, beams = self.request, self.request.beams
+        answers = tuple(
+            Found(f"{said.decode()} #{i}", tuple(said), "stop", -float(i), self._logprobs(65)) for i in range(beams.n))
+        n_prompt = len(request.prompt_tokens)
+        self.engine.active.remove(self)
+        usage = Usage(n_prompt, cached, n_prompt - cached, beams.width * len(said))
+        return Beams(request.request_id, answers), Finished(request.request_id, "stop", usage, 0.0)
 
     def _logprobs(self, byte: int) -> tuple[TokenLogprob, ...]:
         wanted = self.request.sampling.logprobs
@@ -171,7 +188,9 @@ class MemoryEngine:
         self.first_delay_s = 0.0           # before the first token
         self.token_delay_s = 0.0           # before each token
         self.repeat = 1                    # how often the answer is said
+        self.sleeps_lightly = False        # it fell asleep by itself, and the next request wakes it
         self.fault_after: int | None = None
+        self.surprise: Callable[[GenerationRequest], float] = lambda _: 0.25     # of each token of an answer
         self.fault: RuntimeFault | None = None
         self.submit_fault: RuntimeFault | None = None
         self.requests: list[GenerationRequest] = []
@@ -188,7 +207,25 @@ class MemoryEngine:
     async def stop(self) -> None:
         self.stopped += 1
 
+    @property
+    def takes_requests(self) -> bool:
+        return self.state == "ready" or self.sleeps_lightly
+
+    async def rouse(self) -> None:
+        if self.sleeps_lightly:
+            await self.wake()
+
+    async def sleep(self) -> None:
+        if self.active:
+            raise EngineBusy(f"{len(self.active)} requests are in the engine")
+        self.state = "asleep"
+
+    async def wake(self) -> None:
+        self.state, self.sleeps_lightly = "ready", False
+
     def submit(self, request: GenerationRequest) -> MemoryGeneration:
+        if self.state == "asleep":
+            raise EngineAsleep("the engine was put to sleep")
         if self.state != "ready":
             raise EngineUnavailable(f"the engine is {self.state}")
         if self.submit_fault is not None:
