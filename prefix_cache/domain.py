@@ -6,6 +6,7 @@ import hashlib
 import hmac
 
 _LABEL = b"turnstile cache domain 1"
+_EPOCH_LABEL = b"turnstile cache domain in an epoch 1"
 _SECRET_BYTES_LEAST = 16
 
 
@@ -26,3 +27,8 @@ def cache_domain(secret: bytes, tenant: str, salt: str | None = None) -> bytes:
     if salt is not None:
         message += b"salt" + salt.encode()
     return hmac.new(secret, message, hashlib.sha256).digest()
+
+
+def in_epoch(domain: bytes, epoch: bytes) -> bytes:
+    """The domain as one epoch's blocks know it: what other weights computed, or what lies in another layout, is out of its reach."""
+    return hmac.new(epoch, _EPOCH_LABEL + domain, hashlib.sha256).digest()

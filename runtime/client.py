@@ -4,7 +4,11 @@
 
 One engine process at a time. When it dies, every request in it fails with EngineDied and the process is
 started again, after a pause that doubles with each death in a row. When the engine says itself, the first
-time, that it can't start, it isn't tried again.
+time, that it can't start, it isn't tried again. An engine with requests that says nothing for `step_timeout_s`
+is stuck in a step: it is ended, and started again like one that died.
+
+An engine that sleeps is a process that has ended: its memory is free, and its cache is lost. It sleeps when it is put to sleep,
+until it is woken; or by itself after `idle_sleep_s` without a request, until the next one rouses it.
 """
 
 from __future__ import annotations
@@ -20,8 +24,9 @@ from collections.abc import AsyncIterator, Callable
 from multiprocessing.connection import Connection
 
 from .config import EngineConfig
-from .errors import EngineDied, EngineUnavailable, RuntimeFault, fault_of
+from .errors import EngineAsleep, EngineBusy, EngineDied, EngineUnavailable, RuntimeFault, fault_of
 from .protocol import (
+    Beams,
     Cancel,
     Command,
     Delta,
@@ -45,10 +50,11 @@ FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 30.0
 MOST_FAILED_STARTS = 5
 STOP_WAIT_S = 5.0
+STUCK_LOOKS = 10            # times that a silence is looked at before it has lasted too long
 
 
 class Generation:
-    """One request's answer as it comes: an async iterator of Delta, then exactly one Finished, then the end.
+    """One request's answer as it comes: an async iterator of Delta (or one Beams), then exactly one Finished, then the end.
 
     Iterating raises a RuntimeFault if the request failed. `cancel` may be called at any time, from the event
     loop, also after the end; nothing more comes then.
@@ -57,7 +63,7 @@ class Generation:
     def __init__(self, request_id: str, cancel: Callable[[str], None]) -> None:
         self.request_id = request_id
         self._cancel = cancel
-        self._events: asyncio.Queue[Delta | Finished | RuntimeFault | None] = asyncio.Queue()
+        self._events: asyncio.Queue[Delta | Beams | Finished | RuntimeFault | None] = asyncio.Queue()
         self._over = False
 
     def cancel(self) -> None:
@@ -65,12 +71,12 @@ class Generation:
             self._cancel(self.request_id)
             self._put(None)
 
-    def _put(self, event: Delta | Finished | RuntimeFault | None) -> None:
+    def _put(self, event: Delta | Beams | Finished | RuntimeFault | None) -> None:
         if not self._over:
-            self._over = not isinstance(event, Delta)
+            self._over = not isinstance(event, Delta | Beams)
             self._events.put_nowait(event)
 
-    async def __aiter__(self) -> AsyncIterator[Delta | Finished]:
+    async def __aiter__(self) -> AsyncIterator[Delta | Beams | Finished]:
         while True:
             event = await self._events.get()
             if event is None:
@@ -96,7 +102,13 @@ class EngineClient:
         self._generations: dict[str, Generation] = {}
         self._link: _Link | None = None
         self._supervisor: asyncio.Task[None] | None = None
-        self._settled = asyncio.Event()
+        self._settled = asyncio.Event()              # it is known whether the engine could start
+        self._ended = asyncio.Event()                # the process has ended, or shall
+        self._slept, self._woken = asyncio.Event(), asyncio.Event()
+        self._is_to_sleep = False                    # the supervisor starts no new process until it is woken
+        self._wakes_by_itself = False                # it fell asleep by itself, so the next request may wake it
+        self._used_s = 0.0                           # when it last had a request, on the loop's clock
+        self._silent_looks = 0                       # since the engine was last heard of
 
     async def start(self) -> None:
         """Start the engine; returns when it is ready. Raises EngineUnavailable if it says that it can't be."""
@@ -104,6 +116,55 @@ class EngineClient:
         await self._settled.wait()
         if self.state == "failed":
             raise EngineUnavailable(self.failure or "the engine could not start")
+
+    @property
+    def takes_requests(self) -> bool:
+        """Whether a request would be taken now, if it first lets the engine be roused."""
+        return self.state == "ready" or (self._wakes_by_itself and self.state in ("asleep", "waking"))
+
+    async def sleep(self) -> None:
+        """End the engine process until `wake`.
+
+        Raises EngineBusy where requests are in it, and EngineUnavailable where it isn't ready.
+        """
+        if self.state == "asleep":
+            self._wakes_by_itself = False
+            return
+        if self._generations:
+            raise EngineBusy(f"{len(self._generations)} requests are in the engine: drain it, or try again when they have ended")
+        if self.state != "ready":
+            raise EngineUnavailable(f"the engine is {self.state}: only one that is ready can be put to sleep")
+        self._fall_asleep(wakes_by_itself=False)
+        await self._slept.wait()
+
+    async def wake(self) -> None:
+        """Start an engine that sleeps; returns when it is ready. Raises EngineUnavailable where it can't be."""
+        if self.state == "asleep":
+            self._start_waking()
+        if self.state == "waking":
+            await self._settled.wait()
+        if self.state != "ready":
+            raise EngineUnavailable(f"the engine is {self.state}: " + (self.failure or "try again in a moment"))
+
+    async def rouse(self) -> None:
+        """Before a request: wake an engine that fell asleep by itself, and wait for it. Leaves any other as it is."""
+        self._note_use()
+        if self._wakes_by_itself and self.state in ("asleep", "waking"):
+            await self.wake()
+
+    def _fall_asleep(self, wakes_by_itself: bool) -> None:
+        self.state, self._wakes_by_itself, self._is_to_sleep = "asleep", wakes_by_itself, True
+        self._slept.clear()
+        self._woken.clear()
+        self._ended.set()
+
+    def _start_waking(self) -> None:
+        self.state = "waking"
+        self._settled.clear()
+        self._woken.set()
+
+    def _note_use(self) -> None:
+        self._used_s = asyncio.get_running_loop().time()
 
     async def stop(self) -> None:
         """End the engine process; requests still in it fail."""
@@ -116,14 +177,19 @@ class EngineClient:
         if self._link is not None:
             await asyncio.to_thread(self._link.close)
             self._link = None
+        self._settled.set()
+        self._slept.set()
         self._fail_all(EngineUnavailable("the server is shutting down"))
 
     def submit(self, request: GenerationRequest) -> Generation:
         """Hand a request to the engine. Raises EngineUnavailable while there is none."""
+        if self.state == "asleep":
+            raise EngineAsleep("the engine was put to sleep: it takes no requests until it is woken")
         if self.state != "ready" or self._link is None:
             raise EngineUnavailable(f"the engine is {self.state}: " + (self.failure or "try again in a moment"))
         generation = Generation(request.request_id, self._cancel)
         self._generations[request.request_id] = generation
+        self._note_use()
         self._link.send(Submit(request))
         return generation
 
@@ -148,14 +214,21 @@ class EngineClient:
             return
         pause_s, n_failed_starts = FIRST_PAUSE_S, 0
         while True:
-            ended = asyncio.Event()
+            self._ended = ended = asyncio.Event()
             self._link = _Link(self.config, asyncio.get_running_loop(), self._receive, ended.set)
-            await ended.wait()
+            await self._until(ended)
             was_ready = self.state == "ready"
-            if self.state != "failed":
+            if self.state == "waking":
+                self._settled.set()                          # whoever waits for it hears that it failed
+            if self.state not in ("failed", "asleep"):
                 self.state = "restarting"
             exit_code = await asyncio.to_thread(self._link.close)
             self._link, self.stats = None, EngineStats()
+            if self._is_to_sleep:
+                self._slept.set()
+                await self._woken.wait()
+                self._is_to_sleep = False
+                continue
             if self.state == "failed":
                 return
             self._fail_all(EngineDied(f"the engine process ended (exit code {exit_code}) while this request was in it: "
@@ -170,10 +243,35 @@ class EngineClient:
             pause_s = FIRST_PAUSE_S if was_ready else min(2 * pause_s, LONGEST_PAUSE_S)
             await asyncio.sleep(pause_s)
 
+    async def _until(self, ended: asyncio.Event) -> None:
+        """Wait for the engine process to end; end it if it is stuck."""
+        assert self._link is not None
+        self._silent_looks = 0
+        self._note_use()
+        while not ended.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), self.config.step_timeout_s / STUCK_LOOKS)
+            if self._is_tired():
+                self._fall_asleep(wakes_by_itself=True)
+            self._silent_looks = self._silent_looks + 1 if self._generations and self.state == "ready" else 0
+            if self._silent_looks > STUCK_LOOKS:
+                log.error("the engine has said nothing for %g s with %d requests in it: ending it",
+                          self.config.step_timeout_s, len(self._generations))
+                self._link.kill()
+                await ended.wait()
+
+    def _is_tired(self) -> bool:
+        """Whether it has been without requests for as long as it may."""
+        if self._generations:
+            self._note_use()
+        idle_s = asyncio.get_running_loop().time() - self._used_s
+        return self.state == "ready" and 0 < self.config.idle_sleep_s <= idle_s
+
     def _receive(self, events: list[Event]) -> None:
+        self._silent_looks = 0
         for event in events:
             match event:
-                case Delta():
+                case Delta() | Beams():
                     if generation := self._generations.get(event.request_id):
                         generation._put(event)
                 case Finished():
@@ -186,6 +284,7 @@ class EngineClient:
                     self.stats = event
                 case Ready():
                     self.model, self.state = event.model, "ready"
+                    self._note_use()
                     self._settled.set()
                 case StartFailed() if self.model is None:
                     self._give_up(event.message)
@@ -232,6 +331,10 @@ class _Link:
 
     def send(self, command: Command) -> None:
         self._commands.put(command)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
 
     def close(self) -> int | None:
         """End the process, politely first; its exit code. Blocks."""

@@ -21,6 +21,13 @@ class Detokenizer:
         self._held = ""
         self.stopped = False
 
+    def fork(self) -> Detokenizer:
+        """Another one that has seen the same."""
+        other = Detokenizer(self._stop)
+        other._decoder.setstate(self._decoder.getstate())
+        other._held, other.stopped = self._held, self.stopped
+        return other
+
     def push(self, token: bytes) -> str:
         """The text that has become certain. Once `stopped`, the answer ended before a stop string."""
         return self._give_out(self._decoder.decode(token))

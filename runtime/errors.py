@@ -6,6 +6,8 @@
       GrammarRefused      the schema, regex or choice can't be compiled, or grew past its budget
       EngineDied          the engine process ended while the request was in it
       EngineUnavailable   the engine is starting, restarting or could not start
+      EngineAsleep        somebody put it to sleep, and nobody has woken it
+      EngineBusy          it has requests in it, and what was asked of it must wait for their end
       RequestFaulted      this request's row raised; the others went on
       ModelUnreadable     the model's files are missing, damaged or of an unknown kind
 
@@ -52,6 +54,15 @@ class EngineUnavailable(RuntimeFault):
     code = "engine_unavailable"
 
 
+class EngineAsleep(EngineUnavailable):
+    code = "engine_asleep"
+
+
+class EngineBusy(RuntimeFault):
+    status = 409
+    code = "engine_busy"
+
+
 class RequestFaulted(RuntimeFault):
     status = 500
     code = "request_faulted"
@@ -64,7 +75,8 @@ class ModelUnreadable(RuntimeFault):
 
 FAULTS: dict[str, type[RuntimeFault]] = {
     fault.code: fault
-    for fault in (RequestTooLong, QueueFull, GrammarRefused, EngineDied, EngineUnavailable, RequestFaulted, ModelUnreadable)
+    for fault in (RequestTooLong, QueueFull, GrammarRefused, EngineDied, EngineUnavailable, EngineAsleep, EngineBusy,
+                  RequestFaulted, ModelUnreadable)
 }
 
 

@@ -1,4 +1,4 @@
-"""Log probabilities of the model: before bias, penalties, masks and temperature."""
+"""Log probabilities of a row, as it is when they are asked for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-class ModelLogprobs:
+class Logprobs:
     """One row's log-softmax, kept while the row itself is changed."""
 
     def __init__(self, row: Tensor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 
 import numpy as np
 import torch
@@ -40,6 +41,13 @@ class TokenCounts:
             self._grow()
         self._ids[place] = token
         self._n_generated[place] += 1
+
+    def fork(self) -> TokenCounts:
+        """Counts that go on from these."""
+        other = copy(self)
+        if self.in_use:
+            other._places, other._ids, other._n_generated = dict(self._places), self._ids.copy(), self._n_generated.copy()
+        return other
 
     def _grow(self) -> None:
         more = max(64, len(self._ids))

@@ -22,6 +22,7 @@ from .protocol import Cancel, Event, Ready, Shutdown, StartFailed, Submit
 from .start import start_engine
 
 STATS_EVERY_S = 0.25
+ALIVE_EVERY_S = 1.0         # a busy engine says at least so often that it is
 SWITCH_S = 1e-4             # a step gives the interpreter away hundreds of times, and may wait so long each time
 COMPILE_POLL_S = 0.002      # how often a waiting engine looks whether a grammar has been compiled
 EXPIRE_EVERY_S = 1.0
@@ -64,7 +65,7 @@ def _serve(engine: Engine, pipe: Connection) -> None:
             expired_s = now_s
         if now_s - told_s >= STATS_EVERY_S or engine.idle:
             stats = engine.stats()
-            if stats != last_stats:
+            if stats != last_stats or (now_s - told_s >= ALIVE_EVERY_S and not engine.idle):
                 events.append(stats)
                 last_stats, told_s = stats, now_s
         if events:

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 FinishReason = Literal["stop", "length"]
-EngineState = Literal["starting", "ready", "restarting", "failed", "stopped"]
-GrammarKind = Literal["json_schema", "json_object", "regex", "choice"]
+EngineState = Literal["starting", "ready", "restarting", "asleep", "waking", "failed", "stopped"]
+GrammarKind = Literal["json_schema", "json_object", "regex", "choice", "ebnf", "structural_tag"]
+Style = Literal["compact", "free", "pretty"]
+PropertyOrder = Literal["schema", "any"]
+Unsupported = Literal["refuse", "ignore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class SamplingParams:
     top_p: float = 1.0                 # in (0, 1]
     top_k: int = 0                     # 0: all
     min_p: float = 0.0                 # in [0, 1]: share of the likeliest token's probability
+    typical_p: float = 1.0             # in (0, 1]: share of the tokens whose surprise is nearest to the expected one
     seed: int | None = None            # None: the engine draws one
     stop: tuple[str, ...] = ()         # the text ends before the first of these
     stop_token_ids: tuple[int, ...] = ()
@@ -33,6 +37,7 @@ class SamplingParams:
     repetition_penalty: float = 1.0    # divides positive logits of tokens in prompt or answer, multiplies negative ones
     logit_bias: tuple[tuple[int, float], ...] = ()
     logprobs: int | None = None        # None: none; k >= 0: the chosen token's, and the k likeliest beside it
+    logprobs_of: Literal["model", "allowed"] = "model"    # before anything is changed; or after bias, penalties and mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +45,25 @@ class GrammarSpec:
     """What the answer must look like, as text: compiled in the engine, where the vocabulary is."""
 
     kind: GrammarKind
-    source: str                        # a JSON schema; a regex; choices as a JSON array of strings; "" for json_object
-    style: Literal["compact", "free"] = "compact"   # of JSON: see grammar.compile_json_schema
+    source: str                        # JSON of a schema, choices or structural tags; a regex; a grammar; "" for json_object
+    style: Style = "compact"           # of JSON, as the next two: see grammar.compile_json_schema
+    property_order: PropertyOrder = "schema"
+    unsupported: Unsupported = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
+class BeamParams:
+    """Look for the likeliest answers instead of drawing one: see runtime/beams.py."""
+
+    width: int                         # answers kept open from step to step
+    n: int                             # answers told, at most `width`
+    length_penalty: float = 1.0        # a score is the sum of logprobs divided by length ** length_penalty
+    early_stopping: bool | Literal["never"] = False
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One sequence to generate. The same for every wire protocol."""
+    """One sequence to generate, or one beam search. The same for every wire protocol."""
 
     request_id: str
     prompt_tokens: tuple[int, ...]
@@ -54,6 +71,9 @@ class GenerationRequest:
     cache_domain: bytes                # derived from the tenant by the gateway, never taken from the caller
     grammar: GrammarSpec | None = None
     ttl_s: float | None = None         # how long its blocks stay reachable after their last use; None: the engine's default
+    tenant: str = ""                   # whose fair share it is served from
+    priority: int = 0                  # among its tenant's: lower goes first
+    beams: BeamParams | None = None    # with these, nothing is drawn, and the one answer is a `Beams`
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +115,7 @@ class Usage:
     computed_tokens: int
     completion_tokens: int
     recomputed_tokens: int = 0
+    forced_tokens: int = 0             # of completion_tokens: the grammar left no choice, so no step was spent on them
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +124,30 @@ class Delta:
 
     request_id: str
     text: str
-    token_ids: tuple[int, ...]         # sampled since the last delta; may be more or less than `text` shows
+    token_ids: tuple[int, ...]         # sampled or forced since the last delta; may be more or less than `text` shows
     logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One answer of a beam search."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    reason: FinishReason
+    score: float
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Beams:
+    """All that a beam search tells, once, before its Finished: at most `n` answers, those with the highest scores first.
+
+    Fewer where a grammar allows fewer. The usage of its Finished counts the tokens of all beams.
+    """
+
+    request_id: str
+    answers: tuple[Found, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +156,7 @@ class Finished:
     reason: FinishReason
     usage: Usage
     queue_s: float                     # from its arrival in the engine until its first chunk was planned
+    logprob: float | None = None       # of all its tokens together, the end of sequence too; where logprobs were asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +192,9 @@ class EngineStats:
     cached_tokens: int = 0             # of the prompts admitted so far: read from cache
     computed_tokens: int = 0           # ... and computed
     generated_tokens: int = 0
+    forced_tokens: int = 0             # of those: appended without a step of their own
+    guessed_tokens: int = 0            # put behind sequences to be checked
+    guessed_right_tokens: int = 0      # of those: they were what was drawn
     recomputed_tokens: int = 0
     preemptions: int = 0
     evicted_blocks: int = 0
@@ -166,6 +213,7 @@ class ModelInfo:
     kernels: str                       # "native" or "reference"
     device: str
     load_s: float
+    epoch: str = ""                    # changes with the weights and the cache's layout: see runtime/epoch.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,4 +229,4 @@ class StartFailed:
     message: str
 
 
-Event = Delta | Finished | Failed | EngineStats | Ready | StartFailed
+Event = Delta | Beams | Finished | Failed | EngineStats | Ready | StartFailed

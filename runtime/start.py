@@ -11,6 +11,7 @@ from kernels.ops import NativeUnavailable, Ops, load_ops
 
 from .config import EngineConfig
 from .engine import Engine
+from .epoch import epoch_of
 from .errors import EngineUnavailable
 from .loading import load_model
 from .memory import GIB, available_bytes, cache_tokens, usable_cores
@@ -27,9 +28,10 @@ def start_engine(config: EngineConfig, clock: Callable[[], float] = time.monoton
     ops.set_threads(config.threads or usable_cores())
     model = load_model(config.model_path, device, ops)
     tokenizer = load_tokenizer(config.model_path)
-    engine = Engine(config, model, tokenizer, ops, _n_blocks(config, model), clock)
+    epoch = epoch_of(config.model_path, model.new_pool(1, config.block_tokens))
+    engine = Engine(config, model, tokenizer, ops, _n_blocks(config, model), clock, epoch)
     return engine, ModelInfo(config.model_name, engine.context_tokens, tokenizer.vocabulary_size, ops.name, str(device),
-                             clock() - started_s)
+                             clock() - started_s, epoch.hex())
 
 
 def _device(wanted: str) -> torch.device:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import tokenizers
@@ -39,6 +40,7 @@ class Tokenizer:
     token_bytes      what each id adds to the text; b"" for special tokens. As long as the model's logits.
     eos_ids          any of these ends an answer
     special_ids      ids that plain text never encodes to
+    special_tokens   the same by the texts that stand for them
     prompt_prefix    ids that the model expects before a bare text (its beginning-of-text token, or none)
     chat_template    the template's source; None if the model has none
     """
@@ -50,7 +52,7 @@ class Tokenizer:
         self.bos_id = source.bos_id
         self.prompt_prefix = source.prompt_prefix
         self.special_ids = frozenset(source.specials.values())
-        self._specials = dict(source.specials)
+        self.special_tokens: Mapping[str, int] = MappingProxyType(dict(source.specials))
         self._special_text = _any_of(source.specials)
         self._trusting = source.backend
         self._plain = tokenizers.Tokenizer.from_str(source.backend.to_str())
@@ -85,6 +87,14 @@ class Tokenizer:
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the ids; special tokens add nothing, bytes that are no UTF-8 become U+FFFD."""
         return b"".join(self.token_bytes[token_id] for token_id in ids).decode("utf-8", errors="replace")
+
+    def spelled_out(self) -> list[bytes]:
+        """`token_bytes`, but special tokens that end no answer add their texts: for answers with tags in them."""
+        spelled = list(self.token_bytes)
+        for text, token_id in self.special_tokens.items():
+            if token_id not in self.eos_ids:
+                spelled[token_id] = text.encode()
+        return spelled
 
     def render_chat(self, messages: Sequence[Mapping[str, Any]], add_generation_prompt: bool = True) -> str:
         """The prompt as text, for reading. Encode with `encode_chat`, which knows whose text is whose.

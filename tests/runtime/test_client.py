@@ -14,7 +14,7 @@ import pytest
 
 from runtime.client import EngineClient, Generation
 from runtime.config import EngineConfig
-from runtime.errors import EngineDied, EngineUnavailable, GrammarRefused, RequestTooLong
+from runtime.errors import EngineAsleep, EngineBusy, EngineDied, EngineUnavailable, GrammarRefused, RequestTooLong
 from runtime.protocol import Delta, EngineStats, Finished, GenerationRequest, GrammarSpec, SamplingParams
 from tests.support.tiny_models import save_folder, tiny_llama
 
@@ -118,6 +118,23 @@ def test_a_killed_engine_fails_its_requests_and_is_started_again(folder: Path) -
     run(test)
 
 
+def test_a_stuck_engine_is_ended_and_started_again_and_an_idle_one_is_left_alone(folder: Path) -> None:
+    async def test() -> None:
+        async with started(folder, step_timeout_s=1.0) as client:
+            await asyncio.sleep(1.5)
+            assert client.restarts == 0
+            generation = client.submit(request("a", n=200, ignore_eos=True))
+            before = engine_pid(client)
+            os.kill(before, signal.SIGSTOP)
+            with pytest.raises(EngineDied):
+                await collect(generation)
+            await eventually(lambda: client.state == "ready" and client.restarts == 1)
+            assert engine_pid(client) != before
+            assert isinstance((await collect(client.submit(request("b"))))[-1], Finished)
+
+    run(test)
+
+
 def test_an_engine_that_can_not_be_understood_is_ended_and_started_again(folder: Path) -> None:
     def garbage() -> None:
         raise UnpicklingError("invalid load key")
@@ -200,6 +217,87 @@ def test_a_cache_beyond_memory_is_refused_with_its_size(folder: Path) -> None:
         with pytest.raises(EngineUnavailable, match="GiB are free"):
             await client.start()
         await client.stop()
+
+    run(test)
+
+
+def is_gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def test_an_engine_put_to_sleep_is_no_process_and_answers_again_when_it_is_woken(folder: Path) -> None:
+    async def test() -> None:
+        async with started(folder) as client:
+            before = await collect(client.submit(request("a", client=client, ignore_eos=True)))
+            pid = engine_pid(client)
+            await client.sleep()
+            assert (client.state, is_gone(pid), client.takes_requests) == ("asleep", True, False)
+            await client.sleep()
+            with pytest.raises(EngineAsleep, match="woken"):
+                client.submit(request("b"))
+            await client.rouse()
+            assert client.state == "asleep", "a request woke what somebody had put to sleep"
+            assert client.stats == EngineStats()
+            await client.wake()
+            assert (client.state, client.restarts) == ("ready", 0)
+            again = await collect(client.submit(request("c", client=client, ignore_eos=True)))
+            assert [e.text for e in again[:-1]] == [e.text for e in before[:-1]]
+            assert again[-1].usage.cached_tokens == 0
+
+    run(test)
+
+
+def test_an_engine_with_requests_is_not_put_to_sleep(folder: Path) -> None:
+    async def test() -> None:
+        async with started(folder) as client:
+            generation = client.submit(request("a", n=200, ignore_eos=True))
+            with pytest.raises(EngineBusy, match="1 requests"):
+                await client.sleep()
+            assert isinstance((await collect(generation))[-1], Finished)
+            await client.sleep()
+            assert client.state == "asleep"
+
+    run(test)
+
+
+def test_an_idle_engine_falls_asleep_and_the_next_requests_wake_it(folder: Path) -> None:
+    async def test() -> None:
+        async with started(folder, idle_sleep_s=0.3, step_timeout_s=4.0) as client:
+            pid = engine_pid(client)
+            await eventually(lambda: client.state == "asleep" and is_gone(pid))
+            assert client.takes_requests
+            await asyncio.gather(*(client.rouse() for _ in range(3)))
+            answers = await asyncio.gather(*(collect(client.submit(request(f"r{i}"))) for i in range(3)))
+            assert all(isinstance(events[-1], Finished) for events in answers)
+            assert client.restarts == 0
+            await eventually(lambda: client.state == "asleep")
+
+    run(test)
+
+
+def test_waking_an_engine_that_can_not_start_is_said_and_tried_again(folder: Path, tmp_path: Path) -> None:
+    async def test() -> None:
+        moved = tmp_path / "moved"
+        async with started(folder) as client:
+            await client.sleep()
+            folder.rename(moved)
+            try:
+                with pytest.raises(EngineUnavailable, match="restarting"):
+                    await client.wake()
+            finally:
+                moved.rename(folder)
+            await eventually(lambda: client.state == "ready", 40)
+
+    run(test)
+
+
+def test_stopping_while_it_sleeps_ends_everything(folder: Path) -> None:
+    async def test() -> None:
+        async with started(folder) as client:
+            await client.sleep()
+        assert client.state == "stopped"
+        with pytest.raises(EngineUnavailable, match="stopped"):
+            client.submit(request("a"))
 
     run(test)
 

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from grammar import GrammarTooLarge, Matcher
+from grammar import GrammarTooLarge
+from grammar.matcher import NativeMatcher, PlainMatcher
 from kernels.ops import load_ops
 from runtime.config import EngineConfig
 from runtime.engine import Engine
@@ -21,9 +22,18 @@ from tests.support.counting_model import CountingModel, expected
 
 VOCABULARY = 300
 EOS = 299
-# Token t < 256 is the byte t; the rest are special and stand for no text.
-TOKENIZER = SimpleNamespace(token_bytes=[bytes([t]) if t < 256 else b"" for t in range(VOCABULARY)], eos_ids=(EOS,),
-                            vocabulary_size=VOCABULARY)
+CALL = 260
+
+
+def byte_tokenizer(without: str = "") -> SimpleNamespace:
+    """Token t < 256 is the byte t, unless it is left out; the rest are special, and one of those can be named."""
+    token_bytes = [bytes([t]) if t < 256 and t not in without.encode() else b"" for t in range(VOCABULARY)]
+    spelled = [b"<call>" if t == CALL else data for t, data in enumerate(token_bytes)]
+    return SimpleNamespace(token_bytes=token_bytes, eos_ids=(EOS,), vocabulary_size=VOCABULARY, special_tokens={"<call>": CALL},
+                           encode=lambda text: list(text.encode()), spelled_out=lambda: spelled)
+
+
+TOKENIZER = byte_tokenizer()
 
 
 class Clock:
@@ -287,7 +297,8 @@ def test_a_mask_that_can_not_be_made_ends_its_request_only(monkeypatch: pytest.M
     def too_ambiguous(self, row) -> None:
         raise GrammarTooLarge("steps_of_one_mask", 5, 6)
 
-    monkeypatch.setattr(Matcher, "fill_mask", too_ambiguous)
+    for kind in (NativeMatcher, PlainMatcher):
+        monkeypatch.setattr(kind, "fill_mask", too_ambiguous)
     events = engine.step()
     assert [e.code for e in events if isinstance(e, Failed)] == ["invalid_json_schema"]
     good = [e for e in events if e.request_id == "good"]
@@ -297,9 +308,7 @@ def test_a_mask_that_can_not_be_made_ends_its_request_only(monkeypatch: pytest.M
 
 
 def test_a_grammar_that_the_vocabulary_can_not_write_is_refused() -> None:
-    no_letter_q = SimpleNamespace(token_bytes=[b"" if t == ord("q") else data for t, data in enumerate(TOKENIZER.token_bytes)],
-                                  eos_ids=(EOS,), vocabulary_size=VOCABULARY)
-    engine = make_engine(tokenizer=no_letter_q)
+    engine = make_engine(tokenizer=byte_tokenizer(without="q"))
     [*_, failed] = run(engine, request("a", [1], n=20, grammar=GrammarSpec("choice", '["aqua"]')))["a"]
     assert isinstance(failed, Failed)
     assert failed.code == "invalid_json_schema"

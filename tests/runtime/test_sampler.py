@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from kernels.ops import load_ops
-from runtime.candidates import draw, keep_top_p_
+from kernels.sampling import draw, keep_top_p_
 from runtime.errors import RequestFaulted
 from runtime.logprobs import leading
 from runtime.protocol import SamplingParams
@@ -343,3 +343,13 @@ def test_the_work_in_python_does_not_depend_on_the_vocabulary() -> None:
 
     for params in (GREEDY, SamplingParams(16), SamplingParams(16, top_k=40, logprobs=5), SamplingParams(16, top_p=0.5)):
         assert calls(30_000, params) <= 2 * calls(1000, params)
+
+
+def test_logprobs_of_what_is_allowed_add_up_over_the_mask() -> None:
+    logits = [1.0, 2.0, 3.0, 0.5]
+    params = SamplingParams(16, temperature=0.0, logprobs=4, logprobs_of="allowed")
+    sampled = draw_one(logits, params, allowed={0, 3})
+    total = exp(1.0) + exp(0.5)
+    assert sampled.token_id == 0
+    assert [token for token, _ in sampled.top] == [0, 3]
+    assert [exp(logprob) for _, logprob in sampled.top] == pytest.approx([exp(1.0) / total, exp(0.5) / total])

@@ -24,10 +24,11 @@ def request(name: str, prompt: list[int], max_tokens: int = 4, domain: bytes = b
     return GenerationRequest(name, tuple(prompt), SamplingParams(max_tokens), domain)
 
 
-def compute(s: Scheduler, rows: list[Row], token: int = 7) -> None:
-    """Run the rows; sequences that have their answer leave."""
+def compute(s: Scheduler, rows: list[Row], token: int = 7, n_forced: int = 0) -> None:
+    """Run the rows; a token drawn has `n_forced` more behind it. Sequences that have their answer leave."""
     for row in rows:
-        s.advance(row, token if row.draws else None)
+        n_missing = row.sequence.request.sampling.max_tokens - row.sequence.n_generated
+        s.advance(row, [token] * min(1 + n_forced, n_missing) if row.draws else [])
         if row.sequence.n_generated == row.sequence.request.sampling.max_tokens:
             s.finish(row.sequence)
 
@@ -66,12 +67,57 @@ def test_decodes_come_before_prompts_and_count_against_the_budget() -> None:
     assert shape(s.plan(0.0)) == [("a", 3, 1), ("b", 0, 15)]
 
 
+def test_what_a_grammar_forced_is_computed_with_the_token_before_it_in_one_row() -> None:
+    s = scheduler(step_tokens=16)
+    s.submit(request("a", [1, 2, 3], max_tokens=20), 0.0)
+    compute(s, s.plan(0.0), n_forced=5)
+    assert shape(s.plan(0.0)) == [("a", 3, 6)]
+
+
+def test_forced_runs_share_what_the_budget_leaves_and_every_answer_has_its_one_token() -> None:
+    s = scheduler(step_tokens=8, running=3)
+    for name in "abc":
+        s.submit(request(name, [ord(name)], max_tokens=20), 0.0)
+    compute(s, s.plan(0.0), n_forced=5)
+    assert shape(s.plan(0.0)) == [("a", 1, 6), ("b", 1, 1), ("c", 1, 1)]
+
+
+def test_a_forced_run_cut_by_the_budget_goes_on_in_the_next_step_and_draws_at_its_end() -> None:
+    s = scheduler(step_tokens=8, running=2)
+    s.submit(request("a", [1], max_tokens=30), 0.0)
+    compute(s, s.plan(0.0), n_forced=11)
+    first = s.plan(0.0)
+    assert shape(first) == [("a", 1, 8)] and not first[0].draws
+    compute(s, first)
+    second = s.plan(0.0)
+    assert shape(second) == [("a", 9, 4)] and second[0].draws
+
+
+def test_a_forced_run_comes_before_a_prompt() -> None:
+    s = scheduler(step_tokens=16)
+    s.submit(request("a", [1, 2, 3], max_tokens=20), 0.0)
+    compute(s, s.plan(0.0), n_forced=5)
+    s.submit(request("b", list(range(100, 130))), 0.0)
+    assert shape(s.plan(0.0)) == [("a", 3, 6), ("b", 0, 10)]
+
+
 def test_a_short_prompt_is_not_kept_waiting_by_a_long_one() -> None:
     s = scheduler(step_tokens=16)
     s.submit(request("long", list(range(150))), 0.0)
     compute(s, s.plan(0.0))
     s.submit(request("short", [5, 6, 7]), 0.0)
-    assert shape(s.plan(0.0)) == [("long", 16, 8), ("short", 0, 3)]
+    assert ("short", 0, 3) in shape(s.plan(0.0))
+
+
+def test_a_very_long_prompt_takes_a_small_share_of_the_steps_that_others_need() -> None:
+    s = scheduler(n_blocks=200, context_tokens=700, step_tokens=24)
+    s.submit(request("long", list(range(600))), 0.0)
+    compute(s, s.plan(0.0))
+    alone = dict((name, n) for name, _, n in shape(s.plan(0.0)))["long"]
+    s.submit(request("medium", list(range(1000, 1090))), 0.0)
+    shares = dict((name, n) for name, _, n in shape(s.plan(0.0)))
+    assert 0 < shares["long"] < alone < 24
+    assert shares["medium"] > 5 * shares["long"]
 
 
 def test_a_request_joins_while_another_decodes_and_leaves_before_it() -> None:
@@ -167,8 +213,9 @@ jobs = st.lists(st.tuples(prompts, st.integers(1, 12), st.integers(0, 5), st.sam
 
 
 @settings(max_examples=150, deadline=None)
-@given(jobs, st.integers(14, 40), st.integers(4, 20), st.sets(st.integers(0, 11)))
-def test_every_request_ends_and_no_step_breaks_an_invariant(jobs, n_blocks: int, budget: int, cancelled: set[int]) -> None:
+@given(jobs, st.integers(14, 40), st.integers(4, 20), st.sets(st.integers(0, 11)), st.integers(0, 9))
+def test_every_request_ends_and_no_step_breaks_an_invariant(
+        jobs, n_blocks: int, budget: int, cancelled: set[int], n_forced: int) -> None:
     s = scheduler(n_blocks=n_blocks, step_tokens=budget, running=4)
     arrivals = sorted(enumerate(jobs), key=lambda item: item[1][2])
     alive: dict[int, Sequence] = {}
@@ -182,7 +229,7 @@ def test_every_request_ends_and_no_step_breaks_an_invariant(jobs, n_blocks: int,
                     s.finish(alive[i])
         rows = s.plan(now)
         check_plan(s, rows, budget)
-        compute(s, rows, token=now % 3)
+        compute(s, rows, token=now % 3, n_forced=n_forced * (now % 2))
         s.cache.check()
         if not rows and not arrivals:
             break
