@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from fastapi import Request
 
-from gateway.errors import Unauthorised
+from gateway.errors import OperatorOnly, Unauthorised
 from prefix_cache.domain import cache_domain
 
 ANONYMOUS = "anonymous"                      # the one tenant of a gateway without keys
@@ -34,8 +34,12 @@ def _digest(key: str) -> bytes:
 class Admission:
     """The keys of one gateway. Without keys everyone who can connect is the tenant `anonymous`."""
 
-    def __init__(self, api_keys: Sequence[str], cache_secret: bytes) -> None:
-        """`api_keys`: "name:key" each; several keys may bear one name, which is how keys are rotated."""
+    def __init__(self, api_keys: Sequence[str], cache_secret: bytes, admin_key: str = "") -> None:
+        """`api_keys`: "name:key" each; several keys may bear one name, which is how keys are rotated.
+
+        `admin_key`: the operator's, who is no tenant; empty: there is none.
+        """
+        self._operator = _digest(admin_key) if admin_key else None
         self._secret = cache_secret or secrets.token_bytes(32)
         self._keys: list[tuple[bytes, Tenant]] = []
         for entry in api_keys:
@@ -71,6 +75,14 @@ class Admission:
             raise Unauthorised("Incorrect API key. Check the key in the header 'Authorization: Bearer YOUR_KEY'.")
         return tenant
 
+    def authorise_operator(self, request: Request) -> None:
+        """Raises OperatorOnly where no operator's key is set, and Unauthorised where the request bears another one."""
+        if self._operator is None:
+            raise OperatorOnly
+        key = _key_in(request)
+        if key is None or not hmac.compare_digest(_digest(key), self._operator):
+            raise Unauthorised("This needs the operator's key (setting admin_key) in the header 'Authorization: Bearer KEY'.")
+
     def cache_domain(self, tenant: Tenant, salt: str | None) -> bytes:
         return cache_domain(self._secret, tenant.name, salt)
 
@@ -86,3 +98,9 @@ def authorise(request: Request) -> Tenant:
     """The tenant of a request to this application. Raises Unauthorised (401)."""
     admission: Admission = request.app.state.admission
     return admission.authorise(request)
+
+
+def authorise_operator(request: Request) -> None:
+    """Raises where a request to this application isn't the operator's."""
+    admission: Admission = request.app.state.admission
+    admission.authorise_operator(request)

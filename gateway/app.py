@@ -15,10 +15,11 @@ from fastapi.staticfiles import StaticFiles
 
 from gateway import __version__, dashboard, errors
 from gateway.admission import Admission
-from gateway.api import chat, completions, health, models, openapi
+from gateway.api import chat, completions, health, models, openapi, operate
 from gateway.api.constraints import ConstraintChecker
 from gateway.api.services import Services
 from gateway.api.wire import ChatBody, CompletionBody
+from gateway.drain import Drain
 from gateway.engine_port import Engine
 from gateway.ledger import Ledger
 from gateway.limits import BodyLimit, ResponseShell
@@ -42,15 +43,17 @@ def create_app(
 
     An engine that is still to be started is started and stopped with the application, and the application answers
     (503) while it loads; one that the caller has started stays the caller's. `app.state` has `settings`, `engine`,
-    `ledger` and `admission`.
+    `ledger`, `admission` and `drain`.
     """
     ledger = Ledger(clock, wall_clock)
-    admission = Admission(settings.api_keys, settings.cache_secret.encode())
+    admission = Admission(settings.api_keys, settings.cache_secret.encode(), settings.admin_key)
+    drain = Drain(lambda: ledger.n_open)
     checker = ConstraintChecker()
     app = FastAPI(title="Turnstile", version=__version__, docs_url=None, redoc_url=None, lifespan=_lifespan)
     app.state.settings, app.state.engine, app.state.ledger, app.state.admission = settings, engine, ledger, admission
-    app.state.services = Services(settings, engine, ledger, admission, checker, new_id, int(wall_clock()))
-    for router in (chat.router, completions.router, models.router, health.router, openapi.router,
+    app.state.drain = drain
+    app.state.services = Services(settings, engine, ledger, admission, checker, drain, new_id, int(wall_clock()))
+    for router in (chat.router, completions.router, models.router, health.router, operate.router, openapi.router,
                    dashboard.router, dashboard.front_door):
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=openapi.STATIC), name="static")

@@ -141,6 +141,8 @@ def _consistent(settings: Settings, origins: Mapping[str, str]) -> Settings:
     keys = [entry.partition(":")[2] for entry in settings.api_keys]
     if len(set(keys)) < len(keys):
         raise SettingsError(f"{origins['api_keys']}: one key is given twice; a key must name one tenant")
+    if settings.admin_key in keys:
+        raise SettingsError(f"{origins['admin_key']} is a tenant's key too: the operator's must be another one")
     if settings.step_tokens < settings.max_running:
         raise SettingsError(
             f"step_tokens is {settings.step_tokens} ({origins['step_tokens']}) and max_running {settings.max_running} "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
-from runtime.protocol import Delta, EngineState, EngineStats, Finished, GenerationRequest, ModelInfo
+from runtime.protocol import Beams, Delta, EngineState, EngineStats, Finished, GenerationRequest, ModelInfo
 
 
 class Tokenizer(Protocol):
@@ -33,12 +33,12 @@ class Tokenizer(Protocol):
 
 
 class Generation(Protocol):
-    """One sequence under way: any number of `Delta`s, then exactly one `Finished`.
+    """One sequence under way: any number of `Delta`s (of a beam search one `Beams`), then exactly one `Finished`.
 
     Iterating raises a `runtime.errors.RuntimeFault` where the sequence fails.
     """
 
-    def __aiter__(self) -> AsyncIterator[Delta | Finished]: ...
+    def __aiter__(self) -> AsyncIterator[Delta | Beams | Finished]: ...
 
     def cancel(self) -> None:
         """Stop it within one step. Idempotent; harmless once it has ended."""
@@ -56,6 +56,22 @@ class Engine(Protocol):
     def tokenizer(self) -> Tokenizer | None: ...
     @property
     def stats(self) -> EngineStats: ...
+    @property
+    def takes_requests(self) -> bool:
+        """Whether `submit` would take a request now, after `rouse`."""
+        ...
+
+    async def rouse(self) -> None:
+        """To be awaited before `submit`: an engine that fell asleep for want of requests is ready then."""
+        ...
+
+    async def sleep(self) -> None:
+        """Give the engine's memory back until `wake`. Raises EngineBusy where requests are in it."""
+        ...
+
+    async def wake(self) -> None:
+        """Returns when the engine is ready. Raises EngineUnavailable where it can't be."""
+        ...
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...

@@ -72,6 +72,13 @@ class Unauthorised(ApiError):
         super().__init__(401, message, code="invalid_api_key", headers={"www-authenticate": "Bearer"})
 
 
+class OperatorOnly(ApiError):
+    """403: what only an operator may do, on a gateway that knows none."""
+
+    def __init__(self) -> None:
+        super().__init__(403, "This is for the operator, and no admin_key is set: start the server with one.", code="no_operator")
+
+
 class ModelNotFound(ApiError):
     def __init__(self, wanted: str, served: str) -> None:
         shown = wanted if len(wanted) <= 100 else wanted[:100] + "…"
@@ -92,6 +99,14 @@ class RequestTimeout(ApiError):
         super().__init__(
             504, f"The answer was not complete after {limit_s:g} seconds (setting request_timeout_s) and was given up.",
             code="request_timeout")
+
+
+class Draining(ApiError):
+    """503: the gateway is about to end, or an operator keeps it from taking requests."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "This server takes no new requests: it finishes those it has. Send the request to another one, "
+                              "or again in a moment.", code="draining")
 
 
 class ClientGone(ApiError):

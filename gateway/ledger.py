@@ -39,6 +39,7 @@ class RequestRecord:
     cached_tokens: int
     computed_tokens: int
     completion_tokens: int
+    forced_tokens: int                 # of the completion: without a step of their own
     recomputed_tokens: int
     ttft_s: float | None               # at the gateway, from the request's arrival; None: no token was seen
     queue_s: float | None              # in the engine's queue; None: it never got out of it
@@ -91,6 +92,7 @@ class LedgerSnapshot:
     cached_tokens: int
     computed_tokens: int
     completion_tokens: int
+    forced_tokens: int                 # of the completion: without a step of their own
     recomputed_tokens: int
     answered: int                            # requests whose answer was complete
     hits: int                                # of these, those that read any of their prompt from cache
@@ -135,8 +137,11 @@ class Account:
         self.ledger._add(RequestRecord(
             self.request_id, self.tenant, self.endpoint, self.started_s, status, finish, error,
             counted.prompt_tokens, counted.cached_tokens, counted.computed_tokens,
-            counted.completion_tokens, counted.recomputed_tokens,
+            counted.completion_tokens, counted.forced_tokens, counted.recomputed_tokens,
             self.ttft_s, queue_s, self.ledger.clock() - self.began, self.stream, self.schema))
+
+
+_COUNTED = ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "forced_tokens", "recomputed_tokens")
 
 
 class Ledger:
@@ -155,6 +160,11 @@ class Ledger:
         self._total = _Observations(TOTAL_BOUNDS_S)
         self._recent: deque[RequestRecord] = deque(maxlen=KEPT_RECORDS)
 
+    @property
+    def n_open(self) -> int:
+        """Requests that have not ended."""
+        return self._open
+
     def open(self, request_id: str, endpoint: str) -> Account:
         self._open += 1
         return Account(request_id, endpoint, self, self.wall_clock(), self.clock())
@@ -162,7 +172,7 @@ class Ledger:
     def _add(self, record: RequestRecord) -> None:
         self._open -= 1
         self._requests[record.endpoint, record.status] += 1
-        for name in ("prompt_tokens", "cached_tokens", "computed_tokens", "completion_tokens", "recomputed_tokens"):
+        for name in _COUNTED:
             self._tokens[name] += getattr(record, name)
         self._count_outcome(record)
         if record.tenant:                    # callers without a key must not wash the others out of the ring
@@ -186,7 +196,7 @@ class Ledger:
             requests=dict(self._requests),
             prompt_tokens=tokens["prompt_tokens"], cached_tokens=tokens["cached_tokens"],
             computed_tokens=tokens["computed_tokens"], completion_tokens=tokens["completion_tokens"],
-            recomputed_tokens=tokens["recomputed_tokens"],
+            forced_tokens=tokens["forced_tokens"], recomputed_tokens=tokens["recomputed_tokens"],
             answered=outcomes["answered"], hits=outcomes["hits"], cancelled=outcomes["cancelled"], failed=outcomes["failed"],
             open=self._open,
             ttft_hit=self._ttft_hit.snapshot(), ttft_miss=self._ttft_miss.snapshot(),

@@ -33,6 +33,7 @@ def _of_gateway(ledger: LedgerSnapshot, version: str) -> Iterator[str]:
         ("cached", "Prompt tokens read from the prefix cache.", ledger.cached_tokens),
         ("computed", "Prompt tokens computed.", ledger.computed_tokens),
         ("completion", "Tokens generated.", ledger.completion_tokens),
+        ("forced", "Generated tokens that a grammar left no choice about: no step was spent on them.", ledger.forced_tokens),
         ("recomputed", "Tokens computed a second time after a preemption.", ledger.recomputed_tokens),
     ):
         yield from _metric(f"turnstile_{name}_tokens_total", "counter", help, [({}, value)])
@@ -46,7 +47,7 @@ def _of_gateway(ledger: LedgerSnapshot, version: str) -> Iterator[str]:
 def _of_engine(stats: EngineStats, state: str, model: ModelInfo | None) -> Iterator[str]:
     yield from _metric("turnstile_engine_up", "gauge", "1 while the engine takes requests.", [({}, int(state == "ready"))])
     if model is not None:
-        labels = {"model": model.name, "device": model.device, "kernels": model.kernels}
+        labels = {"model": model.name, "device": model.device, "kernels": model.kernels, "epoch": model.epoch}
         yield from _metric("turnstile_model_info", "gauge", "1, labelled with the model that is served.", [(labels, 1)])
         yield from _metric(
             "turnstile_context_tokens", "gauge", "The longest prompt and answer together.", [({}, model.context_tokens)])
@@ -55,7 +56,9 @@ def _of_engine(stats: EngineStats, state: str, model: ModelInfo | None) -> Itera
     yield from _metric("turnstile_requests_waiting", "gauge", "Sequences in the engine's queue.", [({}, stats.waiting)])
     for name, help, value in (
         ("engine_steps", "Steps of the engine.", stats.steps),
-        ("generated_tokens", "Tokens sampled by the engine, those of cancelled requests included.", stats.generated_tokens),
+        ("generated_tokens", "Tokens of the engine's answers, those of cancelled requests included.", stats.generated_tokens),
+        ("guessed_tokens", "Tokens guessed ahead.", stats.guessed_tokens),
+        ("guessed_right_tokens", "Of these, tokens that were what was drawn.", stats.guessed_right_tokens),
         ("preemptions", "Sequences that had to give their blocks back.", stats.preemptions),
         ("evicted_blocks", "Cached blocks evicted for want of room.", stats.evicted_blocks),
         ("expired_blocks", "Cached blocks whose retention ended.", stats.expired_blocks),

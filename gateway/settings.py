@@ -61,6 +61,9 @@ class Settings:
         pattern=r"[A-Za-z0-9._-]{1,64}:[\x21-\x7e]{8,256}",
         pattern_means="name:key with a name of letters, digits, '.', '_' or '-' and a key of 8 to 256 visible characters",
         secret=True)
+    admin_key: str = _setting(
+        "", "the operator's key, for draining, sleeping and waking over HTTP; empty: nobody may",
+        pattern=r"([\x21-\x7e]{16,256})?", pattern_means="16 to 256 visible characters", secret=True)
     cache_secret: str = _setting(
         "", "derives cache domains from tenants; empty: made once and kept in data_dir",
         pattern=r"(.{16,})?", pattern_means="at least 16 characters", secret=True)
@@ -75,13 +78,21 @@ class Settings:
     max_running: int = _setting(32, "sequences in one step", at_least=1, at_most=4096)
     step_tokens: int = _setting(256, "tokens in one step, decodes and prefill chunks together", at_least=1)
     max_waiting: int = _setting(256, "requests in the queue before a new one is refused", at_least=1)
+    step_timeout_s: float = _setting(120.0, "seconds of silence after which a busy engine is ended and started again", at_least=1)
+    idle_sleep_s: float = _setting(
+        0.0, "seconds without a request after which the engine ends and gives its memory back, until the next one; 0: never",
+        at_least=0)
     cache_ttl_s: float = _setting(3600.0, "seconds that an unused block stays reachable", above=0)
+    forced_runs: bool = _setting(True, "append text that a grammar leaves no choice about without a step for each token")
+    guessing_rows: int = _setting(2, "sequences in a step up to which answers are guessed ahead; 0: never", at_least=0)
     seed: int = _setting(0, "seed of requests that name none", at_least=0, at_most=2**63 - 1)
-    style: Literal["compact", "free"] = _setting(
-        "compact", "how freely a JSON answer may be written", choices=("compact", "free"))
+    style: Literal["compact", "free", "pretty"] = _setting(
+        "compact", "how freely a JSON answer may be written", choices=("compact", "free", "pretty"))
 
     max_body_bytes: int = _setting(8_388_608, "longest request body", at_least=1024)
     request_timeout_s: float = _setting(600.0, "seconds after which a request is given up", above=0)
+    drain_timeout_s: float = _setting(
+        25.0, "seconds that running requests may go on after SIGTERM or Ctrl-C", at_least=0)
     redis_url: str = _setting(
         "", "a Redis or Valkey server; empty: none", pattern=r"((redis|rediss)://\S+|unix://\S+)?",
         pattern_means="redis://…, rediss://… or unix://…", secret=True)

@@ -24,9 +24,10 @@ from gateway import errors
 from gateway.admission import authorise
 from gateway.api import render
 from gateway.api.body import read_json
+from gateway.api.choices import Listener, Selection, selection_of
 from gateway.api.constraints import Constraint, constraint_of
-from gateway.api.intake import Prompt, requests_of
-from gateway.api.render import Head, Shape
+from gateway.api.intake import Prompt, asked_logprobs, requests_of
+from gateway.api.render import Head, Json, Shape
 from gateway.api.run import Run, Step, while_connected
 from gateway.api.services import Services, fingerprint, services_of
 from gateway.api.stream import ChunkWriter, EventStream
@@ -34,7 +35,7 @@ from gateway.api.wire import GenerationBody, refuse_unsupported
 from gateway.engine_port import Tokenizer
 from gateway.ledger import Account
 from runtime.errors import GrammarRefused, RuntimeFault
-from runtime.protocol import Delta, GenerationRequest, ModelInfo, TokenLogprob
+from runtime.protocol import Delta, GenerationRequest, ModelInfo
 
 log = logging.getLogger("turnstile.gateway")
 
@@ -60,19 +61,17 @@ class Job:
     """A request that has passed all checks."""
 
     body: GenerationBody
+    selection: Selection
     head: Head
     shape: Shape
     constraint: Constraint | None
+    not_enforced: Json                 # what the body says beside its choices where the caller let keywords be left out
     requests: tuple[GenerationRequest, ...]
     headers: dict[str, str]
 
     @property
-    def choices_per_prompt(self) -> int:
-        return self.body.n or 1
-
-    @property
     def wants_logprobs(self) -> bool:
-        return self.requests[0].sampling.logprobs is not None
+        return asked_logprobs(self.body) is not None
 
 
 async def answer(request: Request, dialect: Dialect[B]) -> Response:
@@ -84,6 +83,7 @@ async def answer(request: Request, dialect: Dialect[B]) -> Response:
     with _settled(account, timeout_s):
         async with asyncio.timeout_at(deadline):
             job = await _prepare(request, dialect, services, account)
+            await services.engine.rouse()
             run = _submit(services, job)
             try:
                 if not job.body.stream:
@@ -92,14 +92,16 @@ async def answer(request: Request, dialect: Dialect[B]) -> Response:
             except BaseException:
                 await run.close()
                 raise
-        writer = ChunkWriter(job.head, job.shape, bool(job.body.stream_options and job.body.stream_options.include_usage))
-        return EventStream(run, first, writer, account, choices_per_prompt=job.choices_per_prompt,
+        writer = ChunkWriter(job.head, job.shape, bool(job.body.stream_options and job.body.stream_options.include_usage),
+                             at_the_end=job.not_enforced)
+        return EventStream(run, first, writer, account, sequences_per_prompt=job.selection.made,
                            deadline=deadline, timeout_s=timeout_s, headers=job.headers)
 
 
 async def _prepare(request: Request, dialect: Dialect[B], services: Services, account: Account) -> Job:
     tenant = authorise(request)
     account.tenant = tenant.name
+    services.drain.refuse_if_begun()
     given = await read_json(request)
     try:
         body = dialect.body_type.model_validate(given)
@@ -108,15 +110,17 @@ async def _prepare(request: Request, dialect: Dialect[B], services: Services, ac
     account.stream = bool(body.stream)
     model, tokenizer = services.model_named(body.model)
     refuse_unsupported(body)
+    selection = selection_of(body)
     constraint = constraint_of(body, services.settings.style)
     account.schema = constraint is not None
-    if constraint is not None:
-        await services.checker.check(constraint)
+    left_out = await services.checker.check(constraint, tenant.name) if constraint is not None else ()
+    prompts = await dialect.prompts(body, tokenizer, model)
     requests = requests_of(
-        body, await dialect.prompts(body, tokenizer, model), model, request_id=account.request_id,
+        body, prompts, model, selection=selection, request_id=account.request_id, tenant=tenant.name,
         cache_domain=services.admission.cache_domain(tenant, body.cache_salt), grammar=constraint.spec if constraint else None)
     head = Head(account.request_id, int(account.started_s), model.name, fingerprint(model))
-    return Job(body, head, dialect.shape(), constraint, requests, _ignored_header(body.ignored))
+    told = render.not_enforced(left_out) if constraint is not None and constraint.spec.unsupported == "ignore" else {}
+    return Job(body, selection, head, dialect.shape(), constraint, told, requests, _ignored_header(body.ignored))
 
 
 def _submit(services: Services, job: Job) -> Run:
@@ -149,23 +153,20 @@ def _raise_refusal(fault: GrammarRefused, job: Job) -> NoReturn:
 
 async def _whole(run: Run, job: Job, account: Account) -> Response:
     """Everything the run says, as one body."""
-    texts: list[list[str]] = [[] for _ in job.requests]
-    logprobs: list[list[TokenLogprob]] = [[] for _ in job.requests]
+    listener = Listener(len(job.requests), job.selection)
     while steps := await _take(run, job):
         account.first_token()
         for index, happened in steps:
+            listener.hear(index, happened)
             if isinstance(happened, Delta):
-                texts[index].append(happened.text)
-                logprobs[index].extend(happened.logprobs)
                 account.completion_tokens += len(happened.token_ids)
-    choices = [
-        job.shape.whole(i, "".join(texts[i]), logprobs[i] if job.wants_logprobs else None, run.finished[i].reason)
-        for i in range(len(job.requests))
-    ]
-    usage = run.usage(job.choices_per_prompt)
+    told = listener.choices()
+    choices = [job.shape.whole(i, choice.text, choice.logprobs if job.wants_logprobs else None, choice.reason)
+               for i, choice in enumerate(told)]
+    usage = run.usage(job.selection.made)
     await run.close()
-    account.close(200, run.finished[0].reason, usage=usage, queue_s=run.finished[0].queue_s)
-    return JSONResponse(render.body(job.head, job.shape, choices, usage), headers=job.headers)
+    account.close(200, told[0].reason, usage=usage, queue_s=run.finished[0].queue_s)
+    return JSONResponse({**render.body(job.head, job.shape, choices, usage), **job.not_enforced}, headers=job.headers)
 
 
 @contextmanager

@@ -24,12 +24,13 @@ async def live() -> dict[str, str]:
 
 @router.head("/health/ready", include_in_schema=False)
 @router.head("/health", include_in_schema=False)
-@router.get("/health/ready", summary="Whether the engine takes requests (503 while it does not)", openapi_extra=_OPEN)
+@router.get("/health/ready", summary="Whether requests are taken (503 while they are not)", openapi_extra=_OPEN)
 @router.get("/health", summary="As /health/ready", openapi_extra=_OPEN)
 async def ready(request: Request) -> JSONResponse:
-    engine = services_of(request).engine
-    told = {"status": engine.state, "model": engine.model.name if engine.model else None}
-    if engine.state == "ready":
+    services = services_of(request)
+    model = services.engine.model
+    told = {"status": services.state, "model": model.name if model else None}
+    if services.takes_requests:
         return JSONResponse(told)
     return JSONResponse(told, status_code=503, headers={"retry-after": str(RETRY_AFTER_S)})
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from gateway.api.choices import Selection, selection_of
 from gateway.api.wire import ChatBody, CompletionBody, GenerationBody, Message
 from gateway.engine_port import Tokenizer
 from gateway.errors import InvalidRequest
@@ -16,7 +17,7 @@ from runtime.protocol import GenerationRequest, GrammarSpec, ModelInfo, Sampling
 SMALL_PROMPT_CHARACTERS = 4000         # tokenised in well under a millisecond: not worth a thread
 HUGE_PROMPT_CHARACTERS = 100_000
 MOST_SHRINKAGE = 4                     # a tokenizer that composes characters first makes at most a third of a text's bytes
-MAX_CHOICES = 128                      # of one request: prompts times n
+MAX_CHOICES = 128                      # of one request: prompts times n or best_of
 LEAST_TOP_P = 1e-6                     # OpenAI's clients may send 0 and mean the likeliest token
 TTL_S = {"5m": 300.0, "30m": 1800.0, "1h": 3600.0, "24h": 86400.0}
 T = TypeVar("T")
@@ -80,10 +81,12 @@ async def chat_prompt(body: ChatBody, tokenizer: Tokenizer, model: ModelInfo) ->
 async def completion_prompts(body: CompletionBody, tokenizer: Tokenizer, model: ModelInfo) -> list[Prompt]:
     """Each prompt of the body. Text never becomes a special token; token ids may name them."""
     items = _prompt_list(body.prompt)
-    most = MAX_CHOICES // (body.n or 1)
+    selection = selection_of(body)
+    each = max(selection.made, selection.told)
+    most = MAX_CHOICES // each
     if not 1 <= len(items) <= most:
         raise InvalidRequest(
-            f"Invalid value for 'prompt': {len(items)} prompts with {body.n or 1} answers each; give 1 to {most}.", "prompt")
+            f"Invalid value for 'prompt': {len(items)} prompts with {each} answers each; give 1 to {most}.", "prompt")
     prompts = []
     for i, item in enumerate(items):
         param = "prompt" if len(items) == 1 else f"prompt[{i}]"
@@ -139,6 +142,7 @@ def sampling_of(body: GenerationBody, prompt: Prompt, model: ModelInfo) -> Sampl
         top_p=max(_or(body.top_p, 1.0), LEAST_TOP_P),
         top_k=max(_or(body.top_k, 0), 0),
         min_p=_or(body.min_p, 0.0),
+        typical_p=max(_or(body.typical_p, 1.0), LEAST_TOP_P),
         seed=body.seed,
         stop=(body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ()),
         stop_token_ids=_token_ids(body.stop_token_ids or (), "stop_token_ids", model),
@@ -148,7 +152,8 @@ def sampling_of(body: GenerationBody, prompt: Prompt, model: ModelInfo) -> Sampl
         frequency_penalty=_or(body.frequency_penalty, 0.0),
         repetition_penalty=_or(body.repetition_penalty, 1.0),
         logit_bias=_logit_bias(body.logit_bias or {}, model),
-        logprobs=_logprobs(body),
+        logprobs=asked_logprobs(body),
+        logprobs_of=body.logprobs_of or "model",
     )
 
 
@@ -160,7 +165,8 @@ def _asked_tokens(body: GenerationBody) -> int | None:
     return (body.max_completion_tokens if isinstance(body, ChatBody) else None) or body.max_tokens
 
 
-def _logprobs(body: GenerationBody) -> int | None:
+def asked_logprobs(body: GenerationBody) -> int | None:
+    """How many alternatives the caller wants beside each token's logprob; None: no logprobs at all."""
     if isinstance(body, ChatBody):
         return _or(body.top_logprobs, 0) if body.logprobs else None
     return body.logprobs if isinstance(body, CompletionBody) else None
@@ -189,15 +195,16 @@ def ttl_of(body: GenerationBody) -> float | None:
 
 def requests_of(
     body: GenerationBody, prompts: Sequence[Prompt], model: ModelInfo, *,
-    request_id: str, cache_domain: bytes, grammar: GrammarSpec | None,
+    selection: Selection, request_id: str, tenant: str, cache_domain: bytes, grammar: GrammarSpec | None,
 ) -> tuple[GenerationRequest, ...]:
-    """One request a choice: all choices of the first prompt, then those of the next. Seeds rise with the choice."""
+    """One request a sequence: all those of the first prompt, then those of the next. Seeds rise from one to the next."""
     made: list[GenerationRequest] = []
     for prompt in prompts:
-        sampling = sampling_of(body, prompt, model)
-        for _ in range(body.n or 1):
+        sampling = selection.sampling(sampling_of(body, prompt, model))
+        for _ in range(selection.made):
             own = sampling if sampling.seed is None else replace(sampling, seed=_seed(sampling.seed, len(made)))
-            made.append(GenerationRequest(f"{request_id}-{len(made)}", prompt.tokens, own, cache_domain, grammar, ttl_of(body)))
+            made.append(GenerationRequest(f"{request_id}-{len(made)}", prompt.tokens, own, cache_domain, grammar, ttl_of(body),
+                                          tenant, body.priority or 0, selection.beams))
     return tuple(made)
 
 

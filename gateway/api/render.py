@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from grammar.enforcement import NotEnforced
 from runtime.protocol import FinishReason, TokenLogprob, Usage
 
 Json = dict[str, Any]
@@ -149,8 +150,14 @@ def usage(counted: Usage) -> Json:
         "total_tokens": counted.prompt_tokens + counted.completion_tokens,
         "prompt_tokens_details": {"cached_tokens": counted.cached_tokens, "audio_tokens": 0},
         "completion_tokens_details": {
-            "reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0},
+            "reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0,
+            "forced_tokens": counted.forced_tokens},
     }
+
+
+def not_enforced(left_out: Sequence[NotEnforced]) -> Json:
+    """What best effort left out of a schema; the key is there even where that is nothing."""
+    return {"not_enforced": [{"keyword": one.keyword, "pointer": one.pointer, "reason": one.reason} for one in left_out]}
 
 
 def body(head: Head, shape: Shape, choices: Sequence[Json], counted: Usage) -> Json:

@@ -11,10 +11,10 @@ from starlette.types import Receive
 from gateway.engine_port import Engine, Generation
 from gateway.errors import ClientGone
 from runtime.errors import EngineDied
-from runtime.protocol import Delta, Finished, GenerationRequest, Usage
+from runtime.protocol import Beams, Delta, Finished, GenerationRequest, Usage
 
 T = TypeVar("T")
-Step = tuple[int, Delta | Finished]    # the choice's index, and what became of it
+Step = tuple[int, Delta | Beams | Finished]    # the sequence's index, and what became of it
 
 
 class Run:
@@ -71,16 +71,17 @@ class Run:
         except Exception as error:
             self._steps.put_nowait(error)
 
-    def usage(self, choices_per_prompt: int) -> Usage:
-        """Of all sequences together, once they have ended. A prompt counts once, as its first choice read it."""
-        firsts = [f.usage for i, f in self.finished.items() if i % choices_per_prompt == 0]
+    def usage(self, sequences_per_prompt: int) -> Usage:
+        """Of all sequences together, once they have ended. A prompt counts once, as its first sequence read it."""
+        firsts = [f.usage for i, f in self.finished.items() if i % sequences_per_prompt == 0]
         everyone = [f.usage for f in self.finished.values()]
         return Usage(
             prompt_tokens=sum(u.prompt_tokens for u in firsts),
             cached_tokens=sum(u.cached_tokens for u in firsts),
             computed_tokens=sum(u.computed_tokens for u in firsts),
             completion_tokens=sum(u.completion_tokens for u in everyone),
-            recomputed_tokens=sum(u.recomputed_tokens for u in everyone))
+            recomputed_tokens=sum(u.recomputed_tokens for u in everyone),
+            forced_tokens=sum(u.forced_tokens for u in everyone))
 
     async def close(self) -> None:
         """Cancel what has not ended. Idempotent."""

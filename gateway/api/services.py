@@ -12,6 +12,7 @@ from fastapi import Request
 from gateway import __version__
 from gateway.admission import Admission
 from gateway.api.constraints import ConstraintChecker
+from gateway.drain import Drain
 from gateway.engine_port import Engine, Tokenizer
 from gateway.errors import ModelNotFound
 from gateway.ledger import Ledger
@@ -29,8 +30,18 @@ class Services:
     ledger: Ledger
     admission: Admission
     checker: ConstraintChecker
+    drain: Drain
     new_id: Callable[[], str]          # random, unguessable, of letters and digits
     started_s: int                     # wall clock
+
+    @property
+    def state(self) -> str:
+        """The engine's, or "draining"."""
+        return "draining" if self.drain.begun else self.engine.state
+
+    @property
+    def takes_requests(self) -> bool:
+        return self.engine.takes_requests and not self.drain.begun
 
     def model(self) -> tuple[ModelInfo, Tokenizer]:
         """The model that is served. Raises EngineUnavailable until there is one."""
@@ -53,6 +64,6 @@ def services_of(request: Request) -> Services:
 
 
 def fingerprint(model: ModelInfo) -> str:
-    """Changes when the same request may give another answer: other gateway, model, device or kernels."""
-    told = "\0".join((__version__, model.name, model.device, model.kernels))
+    """Changes when the same request may give another answer: other gateway, model, weights, device or kernels."""
+    told = "\0".join((__version__, model.name, model.epoch, model.device, model.kernels))
     return "fp_" + hashlib.sha256(told.encode()).hexdigest()[:12]

@@ -44,8 +44,10 @@ def event(value: Json) -> bytes:
 class ChunkWriter:
     """Makes the bytes of one stream, in order. Breaking its order is a bug of the caller."""
 
-    def __init__(self, head: Head, shape: Shape, include_usage: bool) -> None:
+    def __init__(self, head: Head, shape: Shape, include_usage: bool, at_the_end: Json | None = None) -> None:
+        """`at_the_end` is said beside the last chunk of each choice."""
         self._shape = shape
+        self._at_the_end = at_the_end or {}
         self._chunk = head.object(shape.chunk_kind)
         self._usage: Json = {"usage": None} if include_usage else {}
         self._begun: set[int] = set()
@@ -61,7 +63,7 @@ class ChunkWriter:
                 return opening
             return opening + self._event(self._shape.piece(index, happened.text, happened.logprobs))
         self._ended.add(index)
-        return opening + self._event(self._shape.ending(index, happened.reason))
+        return opening + self._event(self._shape.ending(index, happened.reason), self._at_the_end)
 
     def closing(self, counted: Usage) -> bytes:
         assert not self.closed and self._begun == self._ended
@@ -81,8 +83,8 @@ class ChunkWriter:
         choice = self._shape.opening(index)
         return b"" if choice is None else self._event(choice)
 
-    def _event(self, choice: Json) -> bytes:
-        return event({**self._chunk, "choices": [choice], **self._usage})
+    def _event(self, choice: Json, beside: Json | None = None) -> bytes:
+        return event({**self._chunk, "choices": [choice], **self._usage, **(beside or {})})
 
 
 class EventStream(Response):
@@ -92,7 +94,7 @@ class EventStream(Response):
 
     def __init__(
         self, run: Run, first: Sequence[Step], writer: ChunkWriter, account: Account, *,
-        choices_per_prompt: int, deadline: float, timeout_s: float, headers: Mapping[str, str],
+        sequences_per_prompt: int, deadline: float, timeout_s: float, headers: Mapping[str, str],
         keep_alive_s: float = KEEP_ALIVE_S,
     ) -> None:
         """`first`: steps already taken; `deadline`: on the event loop's clock."""
@@ -102,7 +104,7 @@ class EventStream(Response):
         self.init_headers({**HEADERS, **headers})
         del self.headers["content-length"]
         self._run, self._first, self._writer, self._account = run, first, writer, account
-        self._choices_per_prompt = choices_per_prompt
+        self._sequences_per_prompt = sequences_per_prompt
         self._deadline, self._timeout_s, self._keep_alive_s = deadline, timeout_s, keep_alive_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -113,7 +115,7 @@ class EventStream(Response):
                 await while_connected(receive, self._write(send))
             await send({"type": "http.response.body", "body": b"", "more_body": False})
             first = self._run.finished[0]
-            account.close(200, first.reason, usage=self._run.usage(self._choices_per_prompt), queue_s=first.queue_s)
+            account.close(200, first.reason, usage=self._run.usage(self._sequences_per_prompt), queue_s=first.queue_s)
         except errors.ClientGone as gone:
             account.close(gone.status, "cancelled", error=gone.code)
         except TimeoutError:
@@ -140,7 +142,7 @@ class EventStream(Response):
             if data:
                 await send({"type": "http.response.body", "body": data, "more_body": True})
             steps = await self._next_steps(send)
-        data = self._writer.closing(self._run.usage(self._choices_per_prompt))
+        data = self._writer.closing(self._run.usage(self._sequences_per_prompt))
         await send({"type": "http.response.body", "body": data, "more_body": True})
 
     def _written(self, step: Step) -> bytes:

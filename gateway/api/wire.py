@@ -20,6 +20,7 @@ from gateway.errors import InvalidRequest, Unsupported
 Text = Annotated[str, Field(min_length=1)]
 StopText = Annotated[str, Field(min_length=1, max_length=1024)]
 Choices = Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=10_000)]
+Triggers = Annotated[list[Text], Field(fail_fast=True, min_length=1, max_length=1024)]
 Parts = Annotated[list[dict[str, Any]], Field(fail_fast=True)]
 Tokens = Annotated[list[int], Field(fail_fast=True)]
 Seed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
@@ -67,19 +68,33 @@ class JsonSchemaFormat(ClosedWire):
 
 
 class ResponseFormat(ClosedWire):
-    type: Literal["text", "json_object", "json_schema"]
+    """A structural_tag has a format, or structures and triggers."""
+
+    type: Literal["text", "json_object", "json_schema", "structural_tag"]
     json_schema: JsonSchemaFormat | None = None
+    format: Annotated[dict[str, Any] | None, Field(description="Of a structural_tag: what the answer is made of.")] = None
+    structures: Annotated[Parts | None, Field(description="Of a structural_tag: {begin, schema, end} each.")] = None
+    triggers: Annotated[Triggers | None, Field(description="Of a structural_tag: the texts that begin its structures.")] = None
 
 
 class StructuredOutputs(ClosedWire):
-    """Exactly one of json, regex, choice and json_object."""
+    """Exactly one of json, regex, choice, json_object, grammar and structural_tag; and how JSON in it is written."""
 
     json_: Annotated[dict[str, Any] | bool | str | None, Field(alias="json", description="A JSON schema, or its text.")] = None
     regex: Annotated[Text | None, Field(description="The whole answer matches it.")] = None
     choice: Annotated[Choices | None, Field(description="The answer is one of these.")] = None
     json_object: Annotated[bool | None, Field(description="The answer is any JSON object.")] = None
+    grammar: Annotated[Text | None, Field(description="The answer is derived from a grammar, in Lark's form or GBNF.")] = None
+    structural_tag: Annotated[
+        dict[str, Any] | str | None, Field(description="As response_format of type structural_tag, or its text.")] = None
     style: Annotated[
-        Literal["compact", "free"] | None, Field(description="How freely a JSON answer may be written.")] = None
+        Literal["compact", "free", "pretty"] | None, Field(description="How freely a JSON answer may be written.")] = None
+    property_order: Annotated[
+        Literal["schema", "any"] | None, Field(description="Whether properties keep the schema's order; they do by default.")
+    ] = None
+    unsupported: Annotated[
+        Literal["refuse", "ignore"] | None,
+        Field(description="What to do about keywords that can't be kept exactly. Ignored ones are listed in the answer.")] = None
 
 
 class StreamOptions(Wire):
@@ -99,12 +114,25 @@ class GenerationBody(Wire):
     stream: Annotated[bool | None, Field(description="Answer in server-sent events.")] = None
     stream_options: StreamOptions | None = None
     n: Annotated[int | None, Field(ge=1, le=16, description="Answers to make of each prompt.")] = None
+    best_of: Annotated[
+        int | None, Field(ge=1, le=16, description="Answers to make of each prompt, of which the n likeliest are told.")] = None
+    use_beam_search: Annotated[bool | None, Field(description="Look for the likeliest answers instead of drawing them.")] = None
+    beam_width: Annotated[
+        int | None, Field(ge=1, le=16, description="Answers a beam search keeps open. Default: best_of, or n.")] = None
+    length_penalty: Annotated[
+        float | None, Field(ge=-10, le=10, description="Beams compare by logprob / length ** length_penalty. Default 1.")] = None
+    early_stopping: Annotated[
+        bool | Literal["never"] | None, Field(description="When a beam search is over; see docs/api.md. Default false.")] = None
     max_tokens: Annotated[
         int | None, Field(ge=1, description="Most tokens of an answer; default: what the context has left.")] = None
     temperature: Annotated[float | None, Field(ge=0, le=2, description="0: always the likeliest token. Default 1.")] = None
     top_p: Annotated[float | None, Field(ge=0, le=1)] = None
     top_k: Annotated[int | None, Field(ge=-1, description="0 and -1: all tokens.")] = None
     min_p: Annotated[float | None, Field(ge=0, le=1)] = None
+    typical_p: Annotated[float | None, Field(ge=0, le=1)] = None
+    logprobs_of: Annotated[
+        Literal["model", "allowed"] | None,
+        Field(description="Logprobs of the model, or after bias, penalties and the constraint.")] = None
     seed: Annotated[Seed | None, Field(description="Same request and seed, same answer.")] = None
     stop: Annotated[
         StopText | Annotated[list[StopText], Field(max_length=4)] | None,
@@ -121,6 +149,9 @@ class GenerationBody(Wire):
     guided_json: Annotated[dict[str, Any] | bool | str | None, Field(description="As structured_outputs.json.")] = None
     guided_regex: Annotated[Text | None, Field(description="As structured_outputs.regex.")] = None
     guided_choice: Annotated[Choices | None, Field(description="As structured_outputs.choice.")] = None
+    guided_grammar: Annotated[Text | None, Field(description="As structured_outputs.grammar.")] = None
+    priority: Annotated[
+        int | None, Field(ge=-1000, le=1000, description="Among this key's requests: lower goes first. Default 0.")] = None
     cache_salt: Annotated[
         str | None,
         Field(min_length=1, max_length=256, description="Share cached prefixes only with requests of this salt.")] = None
@@ -171,7 +202,7 @@ class CompletionBody(GenerationBody):
     logprobs: Annotated[int | None, Field(ge=0, le=5)] = None
 
 
-_USE_STRUCTURED_OUTPUTS = "Use structured_outputs with one of json, regex, choice, json_object."
+_USE_STRUCTURED_OUTPUTS = "Use structured_outputs with one of json, regex, choice, json_object, grammar, structural_tag."
 REFUSED: dict[str, str] = {
     "audio": "This server writes text only.",
     "web_search_options": "This server does not search the web.",
@@ -180,8 +211,8 @@ REFUSED: dict[str, str] = {
     "ebnf": _USE_STRUCTURED_OUTPUTS,
     "regex": _USE_STRUCTURED_OUTPUTS,
     "json_schema": "Use response_format with type json_schema.",
-    "guided_grammar": _USE_STRUCTURED_OUTPUTS,
-    "guided_whitespace_pattern": "Use structured_outputs.style with 'compact' or 'free'.",
+    "structural_tag": "Use response_format with type structural_tag, or structured_outputs.structural_tag.",
+    "guided_whitespace_pattern": "Use structured_outputs.style with 'compact', 'free' or 'pretty'.",
     "allowed_token_ids": "Use structured_outputs or logit_bias.",
     "bad_words": "Use structured_outputs or logit_bias.",
     "include_stop_str_in_output": "Answers end before their stop string.",
@@ -190,7 +221,6 @@ REFUSED: dict[str, str] = {
     "truncate_prompt_tokens": "A prompt is never cut: shorten it before sending.",
     "echo": "The prompt is not repeated.",
     "suffix": "Text can't be filled in before a given end.",
-    "best_of": "Use n.",
 }
 
 
@@ -198,7 +228,7 @@ def refuse_unsupported(body: GenerationBody) -> None:
     """Raise Unsupported where `body` asks for what this server can't do and must not ignore."""
     for name, why in REFUSED.items():
         value = (body.model_extra or {}).get(name)
-        if value is not None and value is not False and not (name == "best_of" and value == 1):
+        if value is not None and value is not False:
             raise Unsupported(name, why)
     if body.stream_options is not None and not body.stream:
         raise InvalidRequest("stream_options are only for requests with stream: true.", "stream_options")

@@ -1,17 +1,20 @@
-"""`turnstile schema check`: whether a JSON schema can be kept to, exactly, without a model or a server."""
+"""`turnstile schema check`: whether a JSON schema can be kept to, exactly, without a model or a server.
+
+`turnstile schema explain` is in `schema_explain`.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from typing import Any
 
+from gateway.commands import schema_explain
+from gateway.commands.json_file import name_of, read_json
 from gateway.user_error import UserError
 
 
 def add_to(commands: Any) -> None:
-    parser = commands.add_parser("schema", help="check a JSON schema", description="Work on JSON schemas.",
+    parser = commands.add_parser("schema", help="check or explain a JSON schema", description="Work on JSON schemas.",
                                  epilog="example:\n  turnstile schema check invoice.json")
     parser.set_defaults(parser=parser)
     actions = parser.add_subparsers(metavar="ACTION", title="actions")
@@ -21,39 +24,20 @@ def add_to(commands: Any) -> None:
                     "If not, name the keyword and its JSON pointer, and exit with 1.",
         epilog="example:\n  turnstile schema check invoice.json\n  cat invoice.json | turnstile schema check -")
     check.add_argument("file", metavar="FILE", help="a file with a JSON schema; - reads standard input")
+    check.add_argument("--best-effort", action="store_true", help="leave out keywords that can't be kept exactly, and list them")
     check.set_defaults(run=run, parser=check)
+    schema_explain.add_to(actions)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from grammar import SchemaError, check_json_schema
 
-    name = "standard input" if arguments.file == "-" else arguments.file
+    name = name_of(arguments.file)
     try:
-        check_json_schema(_json(_read(arguments.file), name))
+        left_out = check_json_schema(read_json(arguments.file), unsupported="ignore" if arguments.best_effort else "refuse")
     except SchemaError as error:
         raise UserError(f"{name}: refused {error}") from error
-    print(f"{name}: answers can be held to this schema")
+    print(f"{name}: answers can be held to this schema{', except for' if left_out else ''}")
+    for one in left_out:
+        print(f"  {one.keyword} at {one.pointer or 'the root'}: {one.reason}")
     return 0
-
-
-def _read(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        with open(file, "rb") as opened:
-            return opened.read()
-    except OSError as error:
-        raise UserError(f"{file} can't be read: {error.strerror}") from error
-
-
-def _json(data: bytes, name: str) -> Any:
-    try:
-        return json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise UserError(f"{name} is not UTF-8: byte {error.start} is {data[error.start]:#04x}") from error
-    except json.JSONDecodeError as error:
-        raise UserError(f"{name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
-    except RecursionError as error:
-        raise UserError(f"{name} is nested too deeply to be read") from error
-    except ValueError as error:            # Python's limit on the digits of an integer
-        raise UserError(f"{name} holds a number with too many digits") from error

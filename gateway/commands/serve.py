@@ -21,7 +21,7 @@ from gateway.user_error import UserError
 
 STATE_POLL_S = 0.05
 KEEP_ALIVE_S = 75           # longer than the usual 60 s of a proxy in front, so that the proxy closes first
-DRAIN_S = 10                # how long running requests may go on after a signal
+LAST_WORDS_S = 3            # for streams that are cut to say so
 
 CITY = {
     "type": "object",
@@ -65,16 +65,18 @@ async def _serve(settings: Settings, engine_config: Any, listener: socket.socket
     import uvicorn
 
     from gateway.app import create_app
+    from gateway.draining_server import DrainingServer
     from runtime.client import EngineClient
 
     engine = EngineClient(engine_config)
     app = create_app(settings, engine)
-    server = uvicorn.Server(uvicorn.Config(
+    server = DrainingServer(app.state.drain, uvicorn.Config(
         app, log_config=None, access_log=settings.log_level == "debug", server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=DRAIN_S, ws="none"))
+        timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=LAST_WORDS_S, ws="none"))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))       # uvicorn hands it on once it has shut down
     url = base_url(settings.host, listener)
-    work = (_announce(settings, engine, server, url), _end_streams_at_exit(app, server))
+    work = (_announce(settings, engine, server, url), _end_streams_at_exit(app, server),
+            server.exit_when_drained(settings.drain_timeout_s))
     beside = [asyncio.create_task(each) for each in work]
     try:
         await server.serve(sockets=[listener])

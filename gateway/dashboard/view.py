@@ -28,7 +28,8 @@ Row = dict[str, Any]
 
 SHOWN_REQUESTS = 50
 SHOWN_NAME_CHARS = 64
-STATE_WORDS = {"ready": "Ready", "starting": "Starting", "restarting": "Restarting", "failed": "Failed"}
+STATE_WORDS = {"ready": "Ready", "starting": "Starting", "restarting": "Restarting", "asleep": "Asleep", "waking": "Waking",
+               "failed": "Failed"}
 
 
 def view(snapshot: Snapshot) -> dict[str, Section]:
@@ -107,6 +108,8 @@ def _load(snapshot: Snapshot) -> Section:
             "waiting": waiting,
             "prompt_rate": formats.rate(prompt_rate),
             "generated_rate": formats.rate(generated_rate),
+            "forced": formats.count(stats.forced_tokens),
+            "guessed_right": formats.count(stats.guessed_right_tokens),
             "preemptions": formats.count(stats.preemptions),
             "recomputed": formats.count(stats.recomputed_tokens),
             "summary": f"Token hit rate {formats.percent(snapshot.tokens.rate)}. {running} running, {waiting} waiting.",

@@ -96,13 +96,15 @@ def test_the_numbers_in_the_html_are_those_of_the_ledger_and_the_engine():
     stage.answer(prompt=0, cached=0, completion=0, ttft_s=None, total_s=0.01, finish="error", status=400, error="invalid_value")
     stage.pass_time(10)
     stage.hold(
-        used=1000, cached=2096, running=2, waiting=5, evicted_blocks=17, expired_blocks=3, preemptions=1, recomputed_tokens=64)
+        used=1000, cached=2096, running=2, waiting=5, evicted_blocks=17, expired_blocks=3, preemptions=1, recomputed_tokens=64,
+        forced_tokens=321, guessed_right_tokens=45)
     shown = {name: plain(text) for name, text in page_of(stage).numbers.items()}
     expected = {
         "token_hit_rate": "64.0 %", "token_hit_of": "1,920 of 3,000 prompt tokens", "cached_tokens": "1,920",
         "request_hit_rate": "66.7 %", "request_hit_of": "2 of 3 requests",
         "hit_n": "2", "hit_p50": "40 ms", "hit_p99": "60 ms", "miss_n": "1", "miss_p50": "900 ms", "miss_p99": "900 ms",
         "ttft_ratio": "22.5×", "running": "2", "waiting": "5", "evicted": "17", "expired": "3", "preemptions": "1",
+        "forced": "321", "guessed_right": "45",
         "recomputed": "64", "engine_state": "Ready", "model": "smollm2-135m-instruct", "kernels": "native", "device": "cpu",
         "context": "8,192", "uptime": "under a minute",
         "request_count": "4 requests so far, 1 of them failed or cancelled. Shown: the last 4",

@@ -101,10 +101,10 @@ async def test_an_engine_that_is_down_shows(client: httpx.AsyncClient, engine: M
 
 
 def test_names_with_quotes_and_line_breaks_stay_one_label() -> None:
-    model = ModelInfo('a "b"\\c\nd', 10, 10, "native", "cpu", 1.0)
+    model = ModelInfo('a "b"\\c\nd', 10, 10, "native", "cpu", 1.0, "ab12")
     ledger = Ledger(lambda: 0.0, lambda: 0.0)
     account = ledger.open("r", "completions")
     account.close(200, "stop", usage=Usage(1, 0, 1, 1))
     text = render(ledger.snapshot(), EngineStats(pools=(PoolStats("device", 1, 1, 0, 0, 16, 1),)), "ready", model, "1")
     labels = [dict(labels) for (name, labels) in samples(text) if name == "turnstile_model_info"]
-    assert labels == [{"model": model.name, "device": "cpu", "kernels": "native"}]
+    assert labels == [{"model": model.name, "device": "cpu", "kernels": "native", "epoch": "ab12"}]

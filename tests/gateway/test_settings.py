@@ -25,6 +25,7 @@ SAMPLES: dict[str, tuple[str, object]] = {
     "port": ("9000", 9000),
     "allow_open": ("true", True),
     "api_keys": ("alice:aaaaaaaa,bob:bbbbbbbb", ("alice:aaaaaaaa", "bob:bbbbbbbb")),
+    "admin_key": ("an-operators-key", "an-operators-key"),
     "cache_secret": ("0123456789abcdef", "0123456789abcdef"),
     "device": ("cpu", "cpu"),
     "kernels": ("reference", "reference"),
@@ -35,11 +36,16 @@ SAMPLES: dict[str, tuple[str, object]] = {
     "max_running": ("7", 7),
     "step_tokens": ("128", 128),
     "max_waiting": ("3", 3),
+    "step_timeout_s": ("30", 30.0),
+    "idle_sleep_s": ("900", 900.0),
     "cache_ttl_s": ("2.5", 2.5),
+    "forced_runs": ("false", False),
+    "guessing_rows": ("4", 4),
     "seed": ("11", 11),
     "style": ("free", "free"),
     "max_body_bytes": ("2048", 2048),
     "request_timeout_s": ("30", 30.0),
+    "drain_timeout_s": ("7.5", 7.5),
     "redis_url": ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),
     "log_level": ("debug", "debug"),
 }
@@ -48,6 +54,14 @@ SAMPLES: dict[str, tuple[str, object]] = {
 def settings_of(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None,
                 file: Path | None = None) -> Settings:
     return read_configuration(flags or {}, environ or {}, file).settings
+
+
+def test_the_operators_key_must_be_no_tenants_and_long_enough():
+    with pytest.raises(SettingsError, match="tenant's key"):
+        settings_of({"admin_key": "one-key-for-both", "api_keys": "alice:one-key-for-both"})
+    with pytest.raises(SettingsError, match="16 to 256 visible") as refused:
+        settings_of({"admin_key": "too short"})
+    assert "too short" not in str(refused.value)
 
 
 def test_every_setting_has_a_sample_here():

@@ -38,7 +38,8 @@ async def test_usage_has_all_keys_zeros_included(client: httpx.AsyncClient) -> N
         "prompt_tokens": HELLO_TOKENS, "completion_tokens": 15, "total_tokens": HELLO_TOKENS + 15,
         "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
         "completion_tokens_details": {
-            "reasoning_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0, "audio_tokens": 0},
+            "reasoning_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0, "audio_tokens": 0,
+            "forced_tokens": 0},
     }
 
 
@@ -70,11 +71,11 @@ async def test_every_sampling_field_reaches_the_engine(client: httpx.AsyncClient
     await answered(
         client, max_tokens=7, temperature=0, top_p=0.5, top_k=40, min_p=0.1, seed=-5, stop=["a", "b"], stop_token_ids=[1, 2],
         ignore_eos=True, min_tokens=2, presence_penalty=-2, frequency_penalty=1.5, repetition_penalty=1.1,
-        logit_bias={"5": -100, "7": 2.5}, logprobs=True, top_logprobs=3)
+        logit_bias={"5": -100, "7": 2.5}, logprobs=True, top_logprobs=3, typical_p=0.8, logprobs_of="allowed")
     assert engine.requests[0].sampling == SamplingParams(
         max_tokens=7, temperature=0, top_p=0.5, top_k=40, min_p=0.1, seed=-5, stop=("a", "b"), stop_token_ids=(1, 2),
         ignore_eos=True, min_tokens=2, presence_penalty=-2, frequency_penalty=1.5, repetition_penalty=1.1,
-        logit_bias=((5, -100), (7, 2.5)), logprobs=3)
+        logit_bias=((5, -100), (7, 2.5)), logprobs=3, typical_p=0.8, logprobs_of="allowed")
 
 
 @pytest.mark.parametrize(("fields", "name", "value"), [
@@ -97,6 +98,12 @@ async def test_other_ways_of_saying_it(
 async def test_top_p_of_zero_leaves_the_likeliest_token(client: httpx.AsyncClient, engine: MemoryEngine) -> None:
     await answered(client, top_p=0)
     assert 0 < engine.requests[0].sampling.top_p < 1e-3
+
+
+async def test_requests_carry_their_tenant_and_their_priority(client: httpx.AsyncClient, engine: MemoryEngine) -> None:
+    await client.post(CHAT, json=chat_body(priority=-3))
+    await client.post(CHAT, json=chat_body())
+    assert [(r.tenant, r.priority) for r in engine.requests] == [("anonymous", -3), ("anonymous", 0)]
 
 
 @pytest.mark.parametrize(("fields", "ttl_s"), [
@@ -141,7 +148,8 @@ async def test_a_template_that_refuses_the_messages_is_a_400_with_its_words(clie
 
 @pytest.mark.parametrize(("name", "value"), [
     ("audio", {"voice": "x"}), ("web_search_options", {}), ("functions", [{}]), ("function_call", "auto"), ("ebnf", "root"),
-    ("regex", "a"), ("json_schema", "{}"), ("guided_grammar", "g"), ("bad_words", ["x"]), ("include_stop_str_in_output", True),
+    ("regex", "a"), ("json_schema", "{}"), ("structural_tag", {"a": 1}), ("bad_words", ["x"]),
+    ("include_stop_str_in_output", True),
     ("chat_template", "x"), ("continue_final_message", True), ("truncate_prompt_tokens", 5), ("modalities", ["text", "audio"]),
     ("tools", [{"type": "function"}]),
 ])

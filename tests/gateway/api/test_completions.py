@@ -65,8 +65,8 @@ async def test_one_request_cannot_fill_the_queue(client: httpx.AsyncClient, n_pr
 
 
 @pytest.mark.parametrize(("name", "value", "status"), [
-    ("echo", True, 400), ("echo", False, 200), ("suffix", "x", 400), ("suffix", None, 200), ("best_of", 2, 400),
-    ("best_of", 1, 200), ("logprobs", 6, 400), ("logprobs", 5, 200), ("logprobs", True, 400),
+    ("echo", True, 400), ("echo", False, 200), ("suffix", "x", 400), ("suffix", None, 200), ("best_of", 1, 200),
+    ("best_of", 16, 200), ("best_of", 17, 400), ("logprobs", 6, 400), ("logprobs", 5, 200), ("logprobs", True, 400),
 ])
 async def test_what_completions_cannot_do_is_refused_by_name(
     client: httpx.AsyncClient, name: str, value: Any, status: int

@@ -15,7 +15,8 @@ import pytest
 from gateway.api.constraints import MAX_SOURCE_CHARACTERS, Constraint, ConstraintChecker, constraint_of
 from gateway.api.wire import ChatBody
 from gateway.errors import InvalidRequest
-from grammar import SchemaError
+from grammar import GrammarTooLarge, Limits, SchemaError
+from grammar.enforcement import NotEnforced
 from runtime.protocol import GrammarSpec
 from tests.support.http import CHAT, chat_body
 from tests.support.memory_engine import MemoryEngine
@@ -55,6 +56,20 @@ async def error_of(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
     ({"guided_json": '{"type": "null"}'}, GrammarSpec("json_schema", '{"type":"null"}')),
     ({"guided_regex": "[0-9]{3}"}, GrammarSpec("regex", "[0-9]{3}")),
     ({"guided_choice": ["a", "b"]}, GrammarSpec("choice", '["a","b"]')),
+    ({"guided_grammar": 'start: "a"'}, GrammarSpec("ebnf", 'start: "a"')),
+    ({"structured_outputs": {"grammar": 'root ::= "a"'}}, GrammarSpec("ebnf", 'root ::= "a"')),
+    ({"response_format": {"type": "structural_tag", "format": {"type": "const_string", "value": "a"}}},
+     GrammarSpec("structural_tag", '{"type":"structural_tag","format":{"type":"const_string","value":"a"}}')),
+    ({"response_format": {"type": "structural_tag", "triggers": ["<f"], "structures": [
+        {"begin": "<f>", "schema": {"const": None}, "end": "</f>"}]}},
+     GrammarSpec("structural_tag", '{"type":"structural_tag","structures":[{"begin":"<f>","schema":{"const":null},"end":"</f>"}],'
+                                   '"triggers":["<f"]}')),
+    ({"structured_outputs": {"structural_tag": '{"type": "structural_tag", "format": {"type": "any_text"}}'}},
+     GrammarSpec("structural_tag", '{"type":"structural_tag","format":{"type":"any_text"}}')),
+    ({"structured_outputs": {"json": True, "style": "pretty", "property_order": "any", "unsupported": "ignore"}},
+     GrammarSpec("json_schema", "true", "pretty", "any", "ignore")),
+    ({"response_format": response_format({"type": "null"}), "structured_outputs": {"unsupported": "ignore"}},
+     GrammarSpec("json_schema", '{"type":"null"}', unsupported="ignore")),
     ({"response_format": {"type": "text"}}, None),
     ({"response_format": {"type": "text"}, "guided_choice": ["a"]}, GrammarSpec("choice", '["a"]')),
     ({"response_format": None, "structured_outputs": None}, None),
@@ -105,6 +120,9 @@ async def test_two_constraints_are_refused(client: httpx.AsyncClient, fields: di
     ({"type": "json_schema", "json_schema": {"name": "x", "schema": []}}, "response_format.json_schema.schema"),
     ({"type": "json_object", "schema": {"type": "string"}}, "response_format.schema"),
     ({"type": "json_object", "json_schema": {"name": "x", "schema": {}}}, "response_format.json_schema"),
+    ({"type": "json_object", "format": {}}, "response_format.format"),
+    ({"type": "structural_tag", "json_schema": {"name": "x", "schema": {}}}, "response_format.json_schema"),
+    ({"type": "structural_tag", "triggers": [""]}, "response_format.triggers[0]"),
     ("json_object", "response_format"),
 ])
 async def test_a_malformed_response_format_is_a_400_that_names_the_place(
@@ -115,7 +133,11 @@ async def test_a_malformed_response_format_is_a_400_that_names_the_place(
 
 @pytest.mark.parametrize(("wanted", "param"), [
     ({}, "structured_outputs"),
-    ({"grammar": "root ::= 'a'"}, "structured_outputs.grammar"),
+    ({"lark": "start: 'a'"}, "structured_outputs.lark"),
+    ({"grammar": ""}, "structured_outputs.grammar"),
+    ({"structural_tag": "{"}, "structured_outputs"),
+    ({"structural_tag": []}, "structured_outputs.structural_tag"),
+    ({"json": True, "unsupported": "drop"}, "structured_outputs.unsupported"),
     ({"regex": ""}, "structured_outputs.regex"),
     ({"choice": []}, "structured_outputs.choice"),
     ({"choice": ["a", ""]}, "structured_outputs.choice[1]"),
@@ -159,6 +181,51 @@ async def test_a_schema_too_long_to_check_says_by_how_much(client: httpx.AsyncCl
     assert f" {n_more} more than " in error["message"]
 
 
+@pytest.mark.parametrize(("fields", "place"), [
+    ({"structured_outputs": {"grammar": 'start: "a" b\n'}}, "line 1, column 12"),
+    ({"guided_grammar": "root ::= [a-z\n"}, "line 1, column 10"),
+    ({"response_format": {"type": "structural_tag", "format": {"type": "tag", "begin": "<a>", "end": "</a>", "content": {
+        "type": "json_schema", "json_schema": {"properties": {"x": {"type": "strnig"}}}}}}},
+     "/format/content/json_schema/properties/x, keyword 'type'"),
+    ({"response_format": {"type": "structural_tag", "format": {"type": "haiku"}}}, "/format/type"),
+    ({"response_format": {"type": "structural_tag"}}, "there must be a format, or structures"),
+])
+async def test_a_grammar_or_tag_that_cannot_be_kept_is_refused_by_its_place(
+    client: httpx.AsyncClient, engine: MemoryEngine, fields: dict[str, Any], place: str
+) -> None:
+    error = await error_of(client, **fields)
+    assert place in error["message"]
+    assert error["code"] == "invalid_json_schema"
+    assert engine.requests == []
+
+
+REMOTE = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a)\\1$"}}, "required": ["a"]}
+
+
+async def test_what_is_not_enforced_is_told_in_the_body(client: httpx.AsyncClient) -> None:
+    answer = await client.post(CHAT, json=chat_body(
+        response_format=response_format(REMOTE), structured_outputs={"unsupported": "ignore"}))
+    assert answer.status_code == 200, answer.text
+    [left_out] = answer.json()["not_enforced"]
+    assert (left_out["keyword"], left_out["pointer"]) == ("pattern", "/properties/a")
+    assert left_out["reason"]
+
+
+async def test_nothing_is_told_where_everything_has_to_be_enforced(client: httpx.AsyncClient) -> None:
+    answer = await client.post(CHAT, json=chat_body(response_format=response_format({"type": "string"})))
+    assert "not_enforced" not in answer.json()
+    assert "backreference" in (await error_of(client, response_format=response_format(REMOTE)))["message"]
+
+
+async def test_a_stream_tells_what_is_not_enforced_beside_each_last_chunk(client: httpx.AsyncClient) -> None:
+    answer = await client.post(CHAT, json=chat_body(
+        response_format=response_format(REMOTE), structured_outputs={"unsupported": "ignore"}, stream=True, n=2))
+    chunks = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")]
+    told = [chunk for chunk in chunks if "not_enforced" in chunk]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in told] == ["stop", "stop"]
+    assert {one["keyword"] for chunk in told for one in chunk["not_enforced"]} == {"pattern"}
+
+
 class CountingCheck:
     """Refuses sources that say so; counts its calls, and in which thread they came."""
 
@@ -166,11 +233,12 @@ class CountingCheck:
         self.sources: list[str] = []
         self.threads: set[int] = set()
 
-    def __call__(self, spec: GrammarSpec) -> None:
+    def __call__(self, spec: GrammarSpec, limits: Limits) -> tuple[NotEnforced, ...]:
         self.sources.append(spec.source)
         self.threads.add(threading.get_ident())
         if "bad" in spec.source:
             raise SchemaError("it is bad", keyword="not", pointer="/properties/x")
+        return ()
 
 
 def constraint(source: str, kind: Any = "json_schema") -> Constraint:
@@ -217,7 +285,7 @@ async def test_a_refusal_names_the_schema_the_place_and_the_keyword() -> None:
 
 
 async def test_a_slow_check_does_not_hold_up_the_event_loop() -> None:
-    checker = ConstraintChecker(lambda spec: time.sleep(0.3))
+    checker = ConstraintChecker(lambda spec, limits: time.sleep(0.3) or ())
     checking = asyncio.create_task(checker.check(constraint("slow")))
     await asyncio.sleep(0)
     began = time.monotonic()
@@ -225,3 +293,63 @@ async def test_a_slow_check_does_not_hold_up_the_event_loop() -> None:
     assert time.monotonic() - began < 0.2
     await checking
     checker.close()
+
+
+async def test_the_same_constraint_asked_for_many_times_at_once_is_checked_once() -> None:
+    check = CountingCheck()
+    checker = ConstraintChecker(check)
+    await asyncio.gather(*(checker.check(constraint("good")) for _ in range(20)))
+    checker.close()
+    assert check.sources == ["good"]
+
+
+async def test_one_who_hangs_up_takes_no_verdict_from_the_others() -> None:
+    may_go_on = threading.Event()
+
+    def check(spec: GrammarSpec, limits: Limits) -> tuple[NotEnforced, ...]:
+        assert may_go_on.wait(10)
+        return ()
+
+    checker = ConstraintChecker(check)
+    first, second = (asyncio.create_task(checker.check(constraint("slow"))) for _ in range(2))
+    await asyncio.sleep(0.01)
+    first.cancel()
+    may_go_on.set()
+    assert await second == ()
+    checker.close()
+
+
+async def test_schemas_made_to_be_expensive_do_not_hold_up_an_ordinary_one() -> None:
+    done: list[str] = []
+
+    def check(spec: GrammarSpec, limits: Limits) -> tuple[NotEnforced, ...]:
+        if spec.source.startswith("bomb"):
+            time.sleep(limits.automaton_steps / 1_000_000)      # half a second with all limits, a twentieth of it at first
+            raise GrammarTooLarge("automaton_steps", limits.automaton_steps, limits.automaton_steps + 1)
+        done.append(spec.source)
+        return ()
+
+    checker = ConstraintChecker(check)
+    bombs = [asyncio.create_task(checker.check(constraint(f"bomb {n}"))) for n in range(20)]
+    await asyncio.sleep(0)
+    began = time.monotonic()
+    await checker.check(constraint("ordinary"), "another tenant")
+    waited_s = time.monotonic() - began
+    assert not all(bomb.done() for bomb in bombs)
+    checker.close()
+    await asyncio.gather(*bombs, return_exceptions=True)
+    assert done == ["ordinary"]
+    assert waited_s < 1.5
+
+
+async def test_a_bomb_is_refused_by_the_limit_that_it_met() -> None:
+    checker = ConstraintChecker(lambda spec, limits: GrammarRefusal.at(limits))
+    with pytest.raises(InvalidRequest, match="needs at least 20001 nodes, the limit is 20000"):
+        await checker.check(constraint("bomb"))
+    checker.close()
+
+
+class GrammarRefusal:
+    @staticmethod
+    def at(limits: Limits) -> tuple[NotEnforced, ...]:
+        raise GrammarTooLarge("nodes", limits.nodes, limits.nodes + 1)

@@ -31,7 +31,8 @@ async def test_the_description_names_every_route_of_the_api(client: httpx.AsyncC
     paths = (await client.get("/openapi.json")).json()["paths"]
     assert set(paths) == {
         "/v1/chat/completions", "/v1/completions", "/v1/models", "/v1/models/{model_id}",
-        "/health", "/health/live", "/health/ready", "/version", "/metrics"}
+        "/health", "/health/live", "/health/ready", "/version", "/metrics",
+        "/v1/engine", "/v1/engine/drain", "/v1/engine/resume", "/v1/engine/sleep", "/v1/engine/wake"}
 
 
 async def test_it_says_which_routes_need_no_key(client: httpx.AsyncClient) -> None:
