@@ -117,9 +117,9 @@ class _Search:
             raise _GaveUp
         tree = _tree(piece.path for piece in kept)
         document = self._document
-        for path in self._paths:
-            document = _replaced(document, path, _weakened(_at(self._document, path), _kept(tree, path)))
         try:
+            for path in self._paths:
+                document = _replaced(document, path, _weakened(_at(self._document, path), _kept(tree, path)))
             return self._has_none(document, [_at(document, path) for path in self._paths])
         except GrammarTooLarge:
             raise _GaveUp from None

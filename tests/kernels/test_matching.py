@@ -50,6 +50,8 @@ DISTINCT = [
     {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"enum": [1, 2]}},
                                 "additionalProperties": False}, "uniqueItems": True},
     {"type": "array", "items": {}, "uniqueItems": True, "maxItems": 5},
+    {"type": "array", "prefixItems": [{"type": "boolean"}, {"type": "boolean"}], "uniqueItems": True, "items": {"type": "integer"}},
+    {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True, "minItems": 2},
     {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 2, "maxProperties": 4},
     {"type": "object", "patternProperties": {"^a": {"type": "integer"}}, "minProperties": 2, "properties": {"k": {}}},
     {"type": "array", "uniqueItems": True, "items": {"type": "string", "pattern": "^[ab]{1,3}$"}, "maxItems": 6},

@@ -115,34 +115,49 @@ void Run::return_to(const FrameSet* link, const Record* record, Frames& out) {
 
 bool Run::steady(const Place& place, const Frame& frame) {
     if (!t_->distinct || !frame.memory) return true;
-    if (t_->tight || (t_->marks[frame.state] & AWAITS)) return false;
-    if (t_->free[frame.state] == FREE) return true;
+    if (t_->marks[frame.state] & AWAITS) return false;
+    if (is_endless(frame.state, frame.b)) return true;
+    if (t_->tight) return false;
     back_.assign(1, frame);
     return at_ease(place.record, back_, nullptr);
 }
 
-// Whether a frame reads, or may begin, a text that any character may go on, so that it can differ from all others.
+// Whether a frame reads, or may begin, a text that any character may go on, so that it can differ from all others. Where
+// texts are endless this holds under a TIGHT mark too: a search would never come to its end.
 bool Run::may_differ(const Frame& f) const {
-    if (t_->tight) return false;
     if (is_free(f.state, f.b)) return true;
+    if (t_->mode[f.state] != RAW) return false;
+    if (begins_free(f, f.b)) return true;
     const int32_t which = t_->call_list[f.state];
     if (which == NO_CALLS || t_->list_begin[which + 1] - t_->list_begin[which] > FEW_CALLS) return false;
     for (int32_t c = t_->list_begin[which]; c < t_->list_begin[which + 1]; ++c) {
-        if (t_->call_op[c] != ALWAYS || t_->mode[t_->call_start[c]] != RAW) continue;
-        const int32_t edge = find(start_of(c, f), '"');
-        if (edge < 0 || t_->edge_op[edge] != ALWAYS || t_->edge_target[edge] == POP) continue;
-        if (is_free(t_->edge_target[edge], t_->call_b[c])) return true;
+        const Frame start = start_of(c, f);
+        if (t_->call_op[c] == ALWAYS && t_->mode[start.state] == RAW && begins_free(start, start.b)) return true;
     }
     return false;
 }
 
+bool Run::some_may_differ(const Place& place) const {
+    return std::any_of(place.frames.begin(), place.frames.end(), [&](const Frame& f) { return may_differ(f); });
+}
+
+// Whether behind a quote a text begins that any character may go on.
+bool Run::begins_free(const Frame& f, int64_t b) const {
+    const int32_t edge = find(f, '"');
+    return edge >= 0 && t_->edge_target[edge] != POP && is_free(t_->edge_target[edge], b);
+}
+
 bool Run::is_free(int32_t state, int64_t b) const {
-    return t_->free[state] == FREE || (t_->free[state] == FREE_COUNTED && b > 0);
+    return is_endless(state, b) || (!t_->tight && t_->free[state] == FREE_COUNTED && b > 0);
+}
+
+bool Run::is_endless(int32_t state, int64_t b) const {
+    return t_->free[state] == FREE || (t_->free[state] == FREE_COUNTED && b == UNBOUNDED);
 }
 
 // Whether something new can still be written at every place where it must be.
 bool Run::viable(const Place& place) {
-    if (std::any_of(place.frames.begin(), place.frames.end(), [&](const Frame& f) { return may_differ(f); })) return true;
+    if (some_may_differ(place)) return true;
     with_returns(place, waiting_);
     if (at_ease(place.record, waiting_, nullptr)) return true;
     Frames frames = place.frames;   // whitespace so far makes no difference
@@ -169,6 +184,7 @@ bool Run::leads_on(const FrameSet* first) {
         for (int32_t point : characters(here, alphabet.sorted())) {
             step_distinct(here, point, false, after);
             if (after.frames.empty()) continue;
+            if (some_may_differ(after)) return true;
             const FrameSet* following = arena_.intern(after.frames, after.record);
             if (seen.insert(following).second) stack.push_back(following);
         }

@@ -88,7 +88,10 @@ class Run {
     bool viable(const Place& place);
     bool leads_on(const FrameSet* first);
     bool may_differ(const Frame& f) const;
+    bool some_may_differ(const Place& place) const;
+    bool begins_free(const Frame& f, int64_t b) const;
     bool is_free(int32_t state, int64_t b) const;
+    bool is_endless(int32_t state, int64_t b) const;
     bool at_ease(const Record* record, Frames& stack, Alphabet* alphabet);
     const std::vector<const Word*>& still_extending(const Memory* memory, const Record* record);
     Points characters(const Place& place, const Points& alphabet);
