@@ -9,19 +9,19 @@ Masks are sound (an answer they let through, ended where end-of-sequence is allo
 that satisfies it can be written) and without dead ends. What cannot be honoured is refused with a `SchemaError` when compiled.
 """
 
+from grammar.algebra.enforcement import NotEnforced
 from grammar.budget import Limits
 from grammar.compile import check_json_schema, compile_choice, compile_json_object, compile_json_schema, compile_regex
 from grammar.ebnf.compile import check_ebnf, compile_ebnf
-from grammar.enforcement import NotEnforced
 from grammar.errors import EbnfError, GrammarTooLarge, SchemaError
 from grammar.matcher import CompiledGrammar, Matcher, fill_masks
-from grammar.structural_forms import read_structural_tags
-from grammar.structural_tags import check_structural_tags, compile_structural_tags
-from grammar.tool_calls import CALL_FORMS, CallForm, Tool, tool_grammar, with_reasoning
+from grammar.tags.forms import read_structural_tags
+from grammar.tags.structural_tags import check_structural_tags, compile_structural_tags
+from grammar.tags.tools import CALL_FORMS, CallForm, Tool, tool_grammar, with_reasoning
 from grammar.vocabulary import Vocabulary
 
 __all__ = [
-    "CALL_FORMS", "CallForm", "CompiledGrammar", "EbnfError", "GrammarTooLarge", "Limits", "Matcher", "NotEnforced", "SchemaError",
-    "Tool", "Vocabulary", "check_ebnf", "check_json_schema", "check_structural_tags", "compile_choice", "compile_ebnf",
-    "compile_json_object", "compile_json_schema", "compile_regex", "compile_structural_tags", "fill_masks", "read_structural_tags",
-    "tool_grammar", "with_reasoning"]
+    "CALL_FORMS", "CallForm", "CompiledGrammar", "EbnfError", "GrammarTooLarge", "Limits", "Matcher", "NotEnforced",
+    "SchemaError", "Tool", "Vocabulary", "check_ebnf", "check_json_schema", "check_structural_tags", "compile_choice",
+    "compile_ebnf", "compile_json_object", "compile_json_schema", "compile_regex", "compile_structural_tags", "fill_masks",
+    "read_structural_tags", "tool_grammar", "with_reasoning"]

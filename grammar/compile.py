@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from grammar import automata, regex
+from grammar.algebra.enforcement import Enforcement, NotEnforced
+from grammar.algebra.normal import NormalForm, normal_form
 from grammar.budget import Budget, Limits
-from grammar.emit import emit_json, emit_text
-from grammar.enforcement import Enforcement, NotEnforced
+from grammar.emission.emit import emit_json, emit_text
+from grammar.emission.style import Style
 from grammar.errors import PatternError, SchemaError
 from grammar.matcher import CompiledGrammar
-from grammar.normal import NormalForm, normal_form
-from grammar.style import Style
+from grammar.text import automata, regex
 from grammar.vocabulary import Vocabulary
 from kernels.pushdown import Tables
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 import numpy as np
 
 from grammar import forced
-from grammar.enforcement import NotEnforced
+from grammar.algebra.enforcement import NotEnforced
 from grammar.errors import GrammarTooLarge
 from grammar.vocabulary import Vocabulary
 from kernels.matching import extension, native_machine

@@ -56,7 +56,8 @@ def choose_native_(library: ctypes.CDLL) -> Callable[[Tensor, Sequence[Choice]],
         stride, inner = logits.stride()
         if inner != 1 or logits.dtype != torch.float32:
             raise ValueError("choose_: the logits of a row must be float32 and lie side by side")
-        rules = np.array([(c.row, c.peak, c.u, c.temperature, c.top_k, c.top_p, c.min_p, c.typical_p) for c in choices], dtype=np.float64)
+        rules = np.array([(c.row, c.peak, c.u, c.temperature, c.top_k, c.top_p, c.min_p, c.typical_p) for c in choices],
+                         dtype=np.float64)
         tokens = np.empty(len(choices), dtype=np.int32)
         run(logits.data_ptr(), stride, logits.shape[1], rules.ctypes.data, len(choices), tokens.ctypes.data)
         return tokens.tolist()
@@ -97,7 +98,8 @@ def keep_top_p_(row: Tensor, top_p: float, peak: float, temperature: float) -> N
 def keep_typical_(row: Tensor, typical_p: float, peak: float, temperature: float) -> None:
     """Set all logits to -inf but those of the fewest tokens whose probabilities reach `typical_p` of the whole.
 
-    They are taken in the order of how near their surprise is to the expected one (Meister et al., "Locally typical sampling", 2023).
+    They are taken in the order of how near their surprise is to the expected one (Meister et al., "Locally typical
+    sampling", 2023).
     """
     weights = _weights(row, peak, temperature).double()
     shares = weights / weights.sum()

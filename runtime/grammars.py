@@ -10,8 +10,8 @@ from functools import partial
 import grammar
 from grammar import CompiledGrammar, Limits, Vocabulary
 from grammar.ebnf.compile import compile_ebnf
-from grammar.structural_forms import read_structural_tags
-from grammar.structural_tags import compile_structural_tags
+from grammar.tags.forms import read_structural_tags
+from grammar.tags.structural_tags import compile_structural_tags
 
 from .compile_lanes import CompileLanes
 from .protocol import GrammarSpec

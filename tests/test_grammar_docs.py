@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 
 from grammar import Limits, formats
-from grammar.drawing import drawing
-from grammar.explain import explain_schema
-from grammar.keywords import ANNOTATIONS, FORMS
+from grammar.explain.drawing import drawing
+from grammar.explain.explanation import explain_schema
+from grammar.schema.keywords import ANNOTATIONS, FORMS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = (DOCS / "grammar.md").read_text(encoding="utf-8")

@@ -19,10 +19,10 @@ from gateway.api.body import parse_json
 from gateway.api.wire import GenerationBody, JsonSchemaFormat, ResponseFormat, StructuredOutputs
 from gateway.errors import InvalidRequest
 from grammar import Limits, SchemaError, Vocabulary, check_json_schema, compile_choice, compile_regex
+from grammar.algebra.enforcement import NotEnforced
 from grammar.ebnf.compile import check_ebnf
-from grammar.enforcement import NotEnforced
-from grammar.structural_forms import read_structural_tags
-from grammar.structural_tags import check_structural_tags
+from grammar.tags.forms import read_structural_tags
+from grammar.tags.structural_tags import check_structural_tags
 from runtime.compile_lanes import CompileLanes
 from runtime.protocol import GrammarKind, GrammarSpec, Style
 

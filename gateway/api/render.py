@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from grammar.enforcement import NotEnforced
+from grammar.algebra.enforcement import NotEnforced
 from runtime.protocol import FinishReason, TokenLogprob, Usage
 
 Json = dict[str, Any]

@@ -12,7 +12,7 @@ from gateway.commands.json_file import name_of, read_json
 from gateway.user_error import UserError
 
 if TYPE_CHECKING:
-    from grammar.explain import Explanation, Place
+    from grammar.explain.explanation import Explanation, Place
 
 FORMATS = ("text", "svg", "html", "dot")
 
@@ -41,7 +41,7 @@ def add_to(actions: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from grammar import SchemaError
-    from grammar.explain import explain_schema
+    from grammar.explain.explanation import explain_schema
 
     name = name_of(arguments.file)
     schema = read_json(arguments.file)
@@ -80,25 +80,25 @@ def _write(out: Path | None, text: str) -> None:
 
 
 def _text(told: Explanation, name: str, place: Place | None) -> str:
-    from grammar.explain_page import in_words
+    from grammar.explain.page import in_words
 
     return in_words(told, name, place)
 
 
 def _html(told: Explanation, name: str, place: Place | None) -> str:
-    from grammar.explain_page import page
+    from grammar.explain.page import page
 
     return page(told, name, place)
 
 
 def _svg(told: Explanation, name: str, place: Place | None) -> str:
-    from grammar.drawing import drawing
+    from grammar.explain.drawing import drawing
 
     return drawing(told.diagram)
 
 
 def _dot(told: Explanation, name: str, place: Place | None) -> str:
-    from grammar.drawing import dot
+    from grammar.explain.drawing import dot
 
     return dot(told.diagram)
 

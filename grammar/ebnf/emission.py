@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as Seq
 
-from grammar.automata import Dfa
 from grammar.budget import Budget
 from grammar.ebnf import expressions
 from grammar.ebnf.closure import check_calls_before_a_byte
@@ -32,9 +31,10 @@ from grammar.ebnf.expressions import (
     without_empty,
 )
 from grammar.ebnf.free_text import ByteStates, emit_free_text
-from grammar.emit import emit_json_into
+from grammar.emission.emit import emit_json_into
+from grammar.emission.tables import Call, TableBuilder
 from grammar.errors import SchemaError
-from grammar.tables import Call, TableBuilder
+from grammar.text.automata import Dfa
 from kernels.pushdown import ALWAYS, NO_CALLS, POP, RAW, TEXT, Tables
 
 Entry = Call | int     # a start state with its registers, or the number of a call list

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from grammar.automata import Dfa
-from grammar.normal import NormalForm
-from grammar.style import Style
+from grammar.algebra.normal import NormalForm
+from grammar.emission.style import Style
+from grammar.text.automata import Dfa
 
 
 @dataclass(frozen=True, slots=True, eq=False)

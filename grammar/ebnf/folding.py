@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from grammar.automata import Dfa
 from grammar.budget import Budget, Limits
 from grammar.ebnf import expressions, lexemes
 from grammar.ebnf.expressions import (
@@ -26,6 +25,7 @@ from grammar.ebnf.expressions import (
 )
 from grammar.ebnf.lexemes import Weave
 from grammar.errors import GrammarTooLarge
+from grammar.text.automata import Dfa
 
 _MOST_STATES = 1_000      # of an automaton made by folding
 _MOST_STEPS = 20_000      # spent on one that may turn out too large

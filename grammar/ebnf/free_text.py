@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grammar.budget import Budget
-from grammar.charset import ALL
 from grammar.ebnf.expressions import Exit, FreeText
+from grammar.emission.tables import Edge, TableBuilder
 from grammar.errors import SchemaError
-from grammar.tables import Edge, TableBuilder
+from grammar.text.charset import ALL
 from grammar.vocabulary import special_spelling
 from kernels.pushdown import ALWAYS, RAW
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from grammar.automata import Dfa, Edges, minimised, trimmed
 from grammar.budget import Budget
-from grammar.charset import ALL, CharSet
+from grammar.text.automata import Dfa, Edges, minimised, trimmed
+from grammar.text.charset import ALL, CharSet
 
 Move = tuple[int, int, int]     # first and last character, target
 Build = Callable[["Weave", int], int]    # weaves something behind a state and returns the state behind it

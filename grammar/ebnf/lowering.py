@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from grammar import automata, regex
-from grammar.automata import Dfa
+from grammar.algebra.normal import normal_form
 from grammar.budget import Budget
 from grammar.ebnf import expressions, lexemes, syntax
 from grammar.ebnf.common import PATTERNS
@@ -13,9 +12,10 @@ from grammar.ebnf.expressions import EMPTY, NOTHING, Expression, Json, Rule, Rul
 from grammar.ebnf.lexemes import Weave
 from grammar.ebnf.regexes import UnknownFlag, spelled_out
 from grammar.ebnf.syntax import Node, Source
+from grammar.emission.style import Style
 from grammar.errors import EbnfError, GrammarTooLarge, PatternError, SchemaError
-from grammar.normal import normal_form
-from grammar.style import Style
+from grammar.text import automata, regex
+from grammar.text.automata import Dfa
 
 _LEXEME = "a rule can't stand in a terminal: terminals are regular"
 

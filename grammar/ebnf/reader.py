@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from grammar import charset
 from grammar.budget import Budget
 from grammar.ebnf.common import PATTERNS
 from grammar.ebnf.scanner import Token, is_gbnf, tokens_of
@@ -28,6 +27,7 @@ from grammar.ebnf.syntax import (
     position,
 )
 from grammar.errors import EbnfError
+from grammar.text import charset
 
 _DEEPEST_GROUP = 100
 _LARGEST_COUNT = 100_000

@@ -1,4 +1,4 @@
-"""Regexes inside a grammar: what their flags, and inline flags, ask of the one dialect that `grammar.regex` reads."""
+"""Regexes inside a grammar: what their flags, and inline flags, ask of the one dialect that `grammar.text.regex` reads."""
 
 from __future__ import annotations
 

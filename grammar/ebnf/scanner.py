@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from grammar import charset
 from grammar.budget import Budget
-from grammar.charset import CharSet
 from grammar.ebnf.syntax import position
 from grammar.errors import EbnfError
+from grammar.text import charset
+from grammar.text.charset import CharSet
 
 Kind = Literal["head", "directive", "name", "number", "string", "regex", "class", "special", "json", "sign", "end"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from grammar.charset import CharSet
+from grammar.text.charset import CharSet
 
 
 @dataclass(frozen=True, slots=True)

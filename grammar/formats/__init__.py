@@ -13,10 +13,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from grammar import automata, regex
 from grammar.budget import Budget, Limits
-from grammar.dfa import Dfa
 from grammar.formats import addresses, dates, international, references, regexes
+from grammar.text import automata, regex
+from grammar.text.dfa import Dfa
 
 _PATTERNS = {**dates.INNER, **addresses.INNER, **references.INNER}
 _BUILT: dict[str, Callable[[], Dfa]] = {

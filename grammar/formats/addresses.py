@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from grammar import automata, regex
 from grammar.budget import Budget
-from grammar.dfa import Dfa
+from grammar.text import automata, regex
+from grammar.text.dfa import Dfa
 
 _OCTET = r"(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 IPV4 = rf"{_OCTET}(\.{_OCTET}){{3}}"

@@ -15,11 +15,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 
-from grammar import automata, charset
 from grammar.budget import Budget, Limits
-from grammar.charset import CharSet
-from grammar.dfa import Dfa
-from grammar.regex_tree import Chars, Join, Look, Regex, Repeat, before, behind
+from grammar.text import automata, charset
+from grammar.text.charset import CharSet
+from grammar.text.dfa import Dfa
+from grammar.text.regex_tree import Chars, Join, Look, Regex, Repeat, before, behind
 
 _LONGEST_LABEL = 9      # in Punycode at most 4 + 9 * 6 characters of the 63: six digits write what is below 2.8 million
 _SHORTEST_RUN = 10

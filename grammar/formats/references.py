@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from grammar import automata
-from grammar.dfa import Dfa
 from grammar.formats.addresses import PLACE, ipv6, ipv6_with_one_group_left_out, made
+from grammar.text import automata
+from grammar.text.dfa import Dfa
 
 _SUB_DELIMS = r"!$&'()*+,;="
 _UNRESERVED = r"A-Za-z0-9\-._~"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import string
 
-from grammar import automata, regex
 from grammar.budget import Budget
-from grammar.dfa import Dfa
+from grammar.text import automata, regex
+from grammar.text.dfa import Dfa
 
 _DEPTH = 3
 _INSIDE = "\U0010FFFF"     # stands for what is in a group, and is no character of a regex itself

@@ -1,4 +1,4 @@
-"""Text that a grammar leaves no choice about costs no steps of its own, and changes no answer. The real model, in this process."""
+"""Text that a grammar leaves no choice about costs no steps of its own. The real model, in this process."""
 
 from __future__ import annotations
 

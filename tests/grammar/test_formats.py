@@ -8,8 +8,9 @@ import re
 import pytest
 from jsonschema import Draft202012Validator
 
-from grammar import automata, formats
-from grammar.automata import Dfa
+from grammar import formats
+from grammar.text import automata
+from grammar.text.automata import Dfa
 
 CHECKER = Draft202012Validator.FORMAT_CHECKER
 JUDGED = sorted(formats.ENFORCED & set(CHECKER.checkers))

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from grammar import GrammarTooLarge, Limits, SchemaError, automata, check_json_schema, compile_json_schema, compile_regex
+from grammar import GrammarTooLarge, Limits, SchemaError, check_json_schema, compile_json_schema, compile_regex
+from grammar.text import automata
 
 CPU_SECONDS = 4.0    # twice what is promised: the machine that tests may be slow
 

@@ -7,11 +7,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from grammar import SchemaError, Vocabulary, automata, regex
+from grammar import SchemaError, Vocabulary
 from grammar.budget import Budget
 from grammar.ebnf.compile import compile_ebnf
-from grammar.emit import emit_text
-from grammar.structural_tags import JsonValue, Tag, TriggeredTags, compile_structural_tags
+from grammar.emission.emit import emit_text
+from grammar.tags.structural_tags import JsonValue, Tag, TriggeredTags, compile_structural_tags
+from grammar.text import automata, regex
 from kernels import matching
 from kernels.matching import extension, native_machine
 from kernels.pushdown import Tables
@@ -50,7 +51,8 @@ DISTINCT = [
     {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "boolean"}, "b": {"enum": [1, 2]}},
                                 "additionalProperties": False}, "uniqueItems": True},
     {"type": "array", "items": {}, "uniqueItems": True, "maxItems": 5},
-    {"type": "array", "prefixItems": [{"type": "boolean"}, {"type": "boolean"}], "uniqueItems": True, "items": {"type": "integer"}},
+    {"type": "array", "prefixItems": [{"type": "boolean"}, {"type": "boolean"}], "uniqueItems": True,
+     "items": {"type": "integer"}},
     {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True, "minItems": 2},
     {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 2, "maxProperties": 4},
     {"type": "object", "patternProperties": {"^a": {"type": "integer"}}, "minProperties": 2, "properties": {"k": {}}},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grammar.budget import Budget
-from grammar.tables import TableBuilder
+from grammar.emission.tables import TableBuilder
 from kernels.pushdown import ReferenceMachine
 from kernels.pushdown_tables import (
     ALL_SEEN,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grammar.budget import Budget
-from grammar.tallies import Counter, Member, TallyBuilder
+from grammar.emission.tallies import Counter, Member, TallyBuilder
 from kernels.pushdown_tables import CLOSE_ARRAY, CLOSE_OBJECT, COUNT, MORE, NAME, NAME_IN, NEXT_ITEM, OTHER, SERVE, UNBOUNDED
 from kernels.pushdown_tally import Registers, Tallies
 

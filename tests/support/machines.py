@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from grammar.algebra.normal import normal_form
 from grammar.budget import Budget
-from grammar.emit import Style, emit_json
-from grammar.normal import normal_form
+from grammar.emission.emit import Style, emit_json
 from kernels.pushdown import ReferenceMachine
 
 _BYTES = [*range(0x20, 0x7F), 0x0A]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from grammar.algebra.normal import normal_form
 from grammar.budget import Budget
 from grammar.compile import style_of
-from grammar.emit import emit_json
-from grammar.normal import normal_form
+from grammar.emission.emit import emit_json
 from kernels.matching import MASK_STEPS, TOKEN_STEPS, extension
 from kernels.pushdown import Frames, Tables
 from kernels.trie import PlainMachine, TokenTrie

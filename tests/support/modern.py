@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from grammar.budget import Budget
-from grammar.constants import Constants
-from grammar.views import Reference, Views
+from grammar.schema.constants import Constants
+from grammar.schema.views import Reference, Views
 
 _HELD = frozenset({"items", "additionalProperties", "contains", "propertyNames", "unevaluatedItems", "unevaluatedProperties",
                    "not", "if", "then", "else"})

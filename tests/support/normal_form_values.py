@@ -12,10 +12,10 @@ from typing import Any
 
 from jsonschema import FormatChecker
 
-from grammar.choices import Choice, Extra
-from grammar.document import Key
-from grammar.normal import NormalForm
-from grammar.shapes import Array, Boolean, Null, Number, NumberSet, Object, Shape, String, StringSet
+from grammar.algebra.choices import Choice, Extra
+from grammar.algebra.normal import NormalForm
+from grammar.algebra.shapes import Array, Boolean, Null, Number, NumberSet, Object, Shape, String, StringSet
+from grammar.schema.document import Key
 
 _FORMATS = FormatChecker()
 

@@ -16,7 +16,7 @@ from gateway.api.constraints import MAX_SOURCE_CHARACTERS, Constraint, Constrain
 from gateway.api.wire import ChatBody
 from gateway.errors import InvalidRequest
 from grammar import GrammarTooLarge, Limits, SchemaError
-from grammar.enforcement import NotEnforced
+from grammar.algebra.enforcement import NotEnforced
 from runtime.protocol import GrammarSpec
 from tests.support.http import CHAT, chat_body
 from tests.support.memory_engine import MemoryEngine

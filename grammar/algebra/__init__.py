@@ -1,0 +1,1 @@
+"""Schemas as unions of shapes, closed under conjunction, union and negation."""

@@ -1,0 +1,1 @@
+"""From normal form to the tables of the machine."""

@@ -1,0 +1,1 @@
+"""What the compiler makes of a schema, for a person to read."""

@@ -1,0 +1,1 @@
+"""Numbers, and the automata of their texts."""

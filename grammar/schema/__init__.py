@@ -1,0 +1,1 @@
+"""A schema document, whatever draft it is written in, as parts and keys."""

@@ -1,0 +1,1 @@
+"""Structural tags: free text with constrained parts, for tools and reasoning."""

@@ -1,0 +1,1 @@
+"""Regexes, and automata over characters."""
