@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BUILT_FROM := pyproject.toml $(wildcard setup.py kernels/native/*)
+BUILT_FROM := pyproject.toml $(wildcard setup.py kernels/native/* kernels/native/grammar/*)
 
 .PHONY: serve test lint doctor pull clean help
 .DEFAULT_GOAL := help

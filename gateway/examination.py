@@ -81,10 +81,13 @@ def _cores(settings: Settings) -> Finding:
 
 
 def _native_kernels(settings: Settings) -> Finding:
-    from kernels import library
+    from kernels import library, matching
 
     if settings.kernels == "reference":
         return Finding("kernels", "note", "plain torch, as kernels=reference asks", "set kernels to auto for the native ones")
+    if library.load() is not None and matching.extension() is None:
+        found = f"native, for {library.instruction_set()}, but not for grammars: a mask takes milliseconds"
+        return Finding("kernels", "note", found, "reinstall where a C++ compiler and Python's headers are found")
     if library.load() is not None:
         return Finding("kernels", "ok", f"native, for {library.instruction_set()}")
     state: Literal["note", "missing"] = "missing" if settings.kernels == "native" else "note"

@@ -14,6 +14,7 @@ from kernels.matching import extension
 from kernels.trie import TokenTrie
 
 _MASK_CACHE_BYTES = 256 << 20
+SPECIAL_IDS = range(1 << 24)   # what the spelling of a special token has room for
 _SPECIAL = b"\xff"   # no byte of UTF-8: what begins the spelling of a special token
 
 

@@ -15,7 +15,7 @@ from kernels.pushdown_tables import COUNT, HAS_CALLING_STARTS, HAS_DISTINCT, HAS
 INTERFACE_VERSION = 1
 """Must equal the extension module's: raised whenever one of the two could not work with the other."""
 
-MASK_STEPS = 1 << 27    # frame steps of one mask: about a second
+MASK_STEPS = 1 << 22    # frame steps of one mask: about a quarter of a second
 TOKEN_STEPS = 1 << 21   # of one token: some hundredths of a second
 
 _OPERATIONS = frozenset({*range(COUNT + 1), HAS_WIDE_SETS, HAS_DISTINCT, HAS_INDENT, HAS_CALLING_STARTS})

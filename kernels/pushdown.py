@@ -38,7 +38,7 @@ empty where none is. A frame keeps a `Memory`. In detail, for one step by a byte
    closing quotes and brackets before others, new characters before used ones. After `SEARCH_STEPS` configurations it
    counts as viable.
 
-This module is the specification: `ReferenceMachine` is plain Python and the native walk in `native/trie.cpp` does the
+This module is the specification: `ReferenceMachine` is plain Python and the native walk in `native/grammar/` does the
 same on the same tables.
 """
 
@@ -241,6 +241,7 @@ class ReferenceMachine:
                     continue
                 frame = frame._replace(link=self._intern(back))
                 if read is not None:
+                    read = self._read(frame, symbol, by_byte)       # halfway through a character it holds the frame itself
                     recorded = max(recorded, self._go(frame, read, record, out), key=len)
                 self._call(frame, record, by_byte, deeper)
             callers = deeper

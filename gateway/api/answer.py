@@ -65,7 +65,7 @@ class Job:
     head: Head
     shape: Shape
     constraint: Constraint | None
-    not_enforced: Json                 # what the body says beside its choices where the caller let keywords be left out
+    not_enforced: Json                 # what the body says beside its choices of names that restrain nothing
     requests: tuple[GenerationRequest, ...]
     headers: dict[str, str]
 
@@ -119,7 +119,8 @@ async def _prepare(request: Request, dialect: Dialect[B], services: Services, ac
         body, prompts, model, selection=selection, request_id=account.request_id, tenant=tenant.name,
         cache_domain=services.admission.cache_domain(tenant, body.cache_salt), grammar=constraint.spec if constraint else None)
     head = Head(account.request_id, int(account.started_s), model.name, fingerprint(model))
-    told = render.not_enforced(left_out) if constraint is not None and constraint.spec.unsupported == "ignore" else {}
+    best_effort = constraint is not None and constraint.spec.unsupported == "ignore"
+    told = render.not_enforced(left_out) if best_effort or left_out else {}
     return Job(body, selection, head, dialect.shape(), constraint, told, requests, _ignored_header(body.ignored))
 
 

@@ -156,7 +156,7 @@ def usage(counted: Usage) -> Json:
 
 
 def not_enforced(left_out: Sequence[NotEnforced]) -> Json:
-    """What best effort left out of a schema; the key is there even where that is nothing."""
+    """What in a schema restrains nothing: left out by best effort, or plainly a misspelling."""
     return {"not_enforced": [{"keyword": one.keyword, "pointer": one.pointer, "reason": one.reason} for one in left_out]}
 
 

@@ -16,6 +16,7 @@ from grammar.emission.style import Style
 from grammar.errors import EbnfError, GrammarTooLarge, PatternError, SchemaError
 from grammar.text import automata, regex
 from grammar.text.automata import Dfa
+from grammar.vocabulary import SPECIAL_IDS
 
 _LEXEME = "a rule can't stand in a terminal: terminals are regular"
 
@@ -241,7 +242,8 @@ class _Lowering:
             chosen = range(int(first), int(last or first) + 1)
             self._budget.spend("grammar_symbols", len(chosen))
             ids.update(chosen)
-        known = ids if self._specials is None else ids & set(self._specials.values())
+        allowed = SPECIAL_IDS if self._specials is None else frozenset(self._specials.values())
+        known = {token for token in ids if token in allowed}
         if known != ids or not ids:
             raise self._error(f"{min(ids - known, default=0)} is no special token of the model; only those can be named", place)
         return tuple(sorted(ids))

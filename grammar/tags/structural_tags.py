@@ -25,7 +25,7 @@ from grammar.ebnf.reader import read
 from grammar.errors import EbnfError, GrammarTooLarge, PatternError, SchemaError
 from grammar.matcher import CompiledGrammar
 from grammar.text import automata, regex
-from grammar.vocabulary import Vocabulary
+from grammar.vocabulary import SPECIAL_IDS, Vocabulary
 from kernels.pushdown import Tables
 
 
@@ -260,7 +260,7 @@ class _Lowering:
     def _token(self, token: int | str) -> int:
         specials = self._specials
         if isinstance(token, int):
-            if specials is not None and token not in specials.values():
+            if token not in (SPECIAL_IDS if specials is None else specials.values()):
                 raise SchemaError(f"{token} is no special token of the model")
             return token
         if specials is None:

@@ -217,6 +217,14 @@ async def test_nothing_is_told_where_everything_has_to_be_enforced(client: httpx
     assert "backreference" in (await error_of(client, response_format=response_format(REMOTE)))["message"]
 
 
+async def test_a_misspelled_keyword_is_told_without_being_asked_for(client: httpx.AsyncClient) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "minLenght": 3}}}
+    answer = await client.post(CHAT, json=chat_body(response_format={"type": "json_schema", "json_schema": {
+        "name": "a", "schema": schema}}))
+    [told] = answer.json()["not_enforced"]
+    assert (told["keyword"], told["pointer"]) == ("minLenght", "/properties/a")
+
+
 async def test_a_stream_tells_what_is_not_enforced_beside_each_last_chunk(client: httpx.AsyncClient) -> None:
     answer = await client.post(CHAT, json=chat_body(
         response_format=response_format(REMOTE), structured_outputs={"unsupported": "ignore"}, stream=True, n=2))

@@ -197,6 +197,11 @@ def test_a_grammar_is_checked_without_a_vocabulary():
         check_ebnf("start: b")
 
 
+def test_an_id_beyond_every_vocabulary_is_refused_without_one():
+    with pytest.raises(EbnfError, match="99999999 is no special token"):
+        check_ebnf("start: <[99999999]>")
+
+
 def test_recursion_that_can_be_a_loop_keeps_the_position_small(vocabulary):
     """A list of a thousand items is no stack of a thousand frames, however its recursion is written."""
     for grammar in ('start: "x" start | "x"', 'start: start "x" | "x"', 'start: start "," start | "x"',

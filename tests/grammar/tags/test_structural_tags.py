@@ -257,6 +257,12 @@ def test_what_is_left_out_of_a_schema_is_told_by_its_place(vocabulary):
     assert check_structural_tags(tags, unsupported="ignore") == (left_out,)
 
 
+@pytest.mark.parametrize("token", [-1, 1 << 24])
+def test_an_id_beyond_every_vocabulary_is_refused_without_one(token):
+    with pytest.raises(SchemaError, match=f"{token} is no special token"):
+        check_structural_tags(SpecialToken(token))
+
+
 def test_tags_are_checked_without_a_vocabulary():
     assert check_structural_tags(InOrder((SpecialToken("<|any|>"), FUNCTIONS))) == ()
     with pytest.raises(SchemaError):
