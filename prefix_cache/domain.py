@@ -30,5 +30,5 @@ def cache_domain(secret: bytes, tenant: str, salt: str | None = None) -> bytes:
 
 
 def in_epoch(domain: bytes, epoch: bytes) -> bytes:
-    """The domain as one epoch's blocks know it: what other weights computed, or what lies in another layout, is out of its reach."""
+    """The domain as one epoch's blocks know it: what other weights computed, or lies in another layout, is out of its reach."""
     return hmac.new(epoch, _EPOCH_LABEL + domain, hashlib.sha256).digest()

@@ -87,6 +87,7 @@ def test_an_engine_finds_nothing_that_one_with_other_weights_has_left(folder: Pa
         second, other = started(where)
         assert (other == epoch) is is_same
         second.scheduler.cache = second._cache = first._cache        # as if a tier that outlives engines held the blocks
+        second._pool = first._pool
         [*_, finished] = run(second, request(f"b-{where}", prompt))[f"b-{where}"]
         assert finished.usage.cached_tokens == (48 if is_same else 0)
 
