@@ -236,12 +236,11 @@ class ReferenceMachine:
             deeper: dict[_Call, dict[Frame, None]] = {}
             for (state, a, b, c, inside), back in callers.items():
                 frame = Frame(state, 0, a, b, c, INSIDE if inside else NOTHING, None)
-                read = self._read(frame, symbol, by_byte)
-                if read is None and self._call_list[state] == NO_CALLS:
+                if self._read(frame, symbol, by_byte) is None and self._call_list[state] == NO_CALLS:
                     continue
                 frame = frame._replace(link=self._intern(back))
+                read = self._read(frame, symbol, by_byte)       # again: halfway through a character it holds the frame itself
                 if read is not None:
-                    read = self._read(frame, symbol, by_byte)       # halfway through a character it holds the frame itself
                     recorded = max(recorded, self._go(frame, read, record, out), key=len)
                 self._call(frame, record, by_byte, deeper)
             callers = deeper
