@@ -202,8 +202,10 @@ def _replaced(document: Any, path: Path, value: Any) -> Any:
     """The document with something else at the end of a path, copied along the path."""
     if not path:
         return value
-    copy: Any = dict(document) if isinstance(document, dict) else list(document)
-    copy[path[0]] = _replaced(document[path[0]], path[1:], value)
+    if not isinstance(document, dict | list):
+        raise LookupError(path)     # it led through a schema of which less is left
+    copy: Any = document.copy()
+    copy[path[0]] = _replaced(copy[path[0]], path[1:], value)
     return copy
 
 

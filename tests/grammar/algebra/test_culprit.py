@@ -90,3 +90,10 @@ def test_of_a_large_schema_at_least_the_place_is_named_in_time():
 
 def test_a_schema_without_a_culprit_among_its_keywords_is_refused_all_the_same():
     assert refusal(False).reason == "no value satisfies the schema"
+
+
+def test_a_schema_inside_another_that_has_no_value_either_is_refused_like_any_other():
+    schema = {"type": "object", "required": ["ab"], "patternProperties": {"b": {"$ref": "#"}}, "dependentSchemas": {"ab": {
+        "patternProperties": {"b": {"type": "number"}, "^$": {"propertyNames": {"type": "number"}}}}}}
+    with pytest.raises(SchemaError, match="no value satisfies the schema"):
+        check_json_schema(schema)
